@@ -1,9 +1,9 @@
 //! The parts below the front ends, put together: users, sources, engine, sessions.
 
 use super::banner::Served;
-use super::databases::{self, DatabasesTable};
+use super::databases;
 use super::memory;
-use super::nodes::NodeTables;
+use super::nodes::ServerTables;
 use super::secrets;
 use crate::config::Config;
 use crate::usage::Usage;
@@ -93,9 +93,8 @@ impl Parts {
         engine_config.databases = Some(Arc::clone(&databases) as _);
         let (log, stages) = (Arc::new(query_log(config)?), QueryStages::default());
         let others: Arc<dyn SystemTables> = Arc::<QueryLog>::clone(&log);
-        let others: Arc<dyn SystemTables> =
-            Arc::new(NodeTables { others, cluster: cluster.clone(), stages: stages.clone() });
-        let system: Arc<dyn SystemTables> = Arc::new(DatabasesTable { others, databases });
+        let of_server = ServerTables { others, cluster: cluster.clone(), stages: stages.clone(), databases };
+        let system: Arc<dyn SystemTables> = Arc::new(of_server);
         let sources =
             Sources { main: catalog.schema_provider(), system: Some(system), tables: Arc::clone(&tables) };
         let shared = Arc::clone(&environment);

@@ -1,5 +1,5 @@
-//! `system.nodes`: members of the cluster as this node sees them, and `system.query_stages`: statements on several nodes. For administrators
-//! only.
+//! `system.nodes`: members of the cluster as this node sees them, `system.query_stages`: statements on several nodes, and
+//! `system.databases`: the other databases of this server. For administrators only.
 
 use arrow::array::{
     ArrayRef, BooleanArray, Int64Array, StringArray, TimestampMicrosecondArray, UInt32Array, UInt64Array,
@@ -8,22 +8,26 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Principal, Result};
 use bowshot_cluster::QueryStages;
 use bowshot_cluster::membership::{Cluster, Member};
+use bowshot_databases::ExternalDatabases;
+use bowshot_engine::databases::Databases;
 use bowshot_system_catalog::system::SystemTables;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const NODES: &str = "nodes";
 const STAGES: &str = "query_stages";
+const DATABASES: &str = "databases";
 
-/// Adds the tables of nodes to other system tables.
+/// Adds the tables of nodes, and that of other databases, to other system tables.
 #[derive(Debug)]
-pub(super) struct NodeTables {
+pub(super) struct ServerTables {
     pub(super) others: Arc<dyn SystemTables>,
     pub(super) cluster: Option<Cluster>,
     pub(super) stages: QueryStages,
+    pub(super) databases: Arc<ExternalDatabases>,
 }
 
-impl SystemTables for NodeTables {
+impl SystemTables for ServerTables {
     fn names(&self) -> Vec<&'static str> {
         self.others.names()
     }
@@ -34,7 +38,7 @@ impl SystemTables for NodeTables {
 
     fn shared_names(&self) -> Vec<&'static str> {
         let mut names = self.others.shared_names();
-        names.extend([NODES, STAGES]);
+        names.extend([NODES, STAGES, DATABASES]);
         names
     }
 
@@ -42,6 +46,7 @@ impl SystemTables for NodeTables {
         match name {
             NODES => Some(rows(self.cluster.as_ref())),
             STAGES => Some(self.stages.rows()),
+            DATABASES => Some(self.databases.rows()),
             _ => self.others.rows(name, principal),
         }
     }
