@@ -50,14 +50,15 @@ pub(crate) trait Output {
 
 /// Outputs whose values have a fixed width.
 macro_rules! fixed {
-    ($($name:ident, $item:ty, $builder:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident, $item:ty, $builder:ident $(.$with:ident($given:literal))?;)*) => {$(
+        $(#[$doc])*
         pub(crate) struct $name($builder);
 
         impl Output for $name {
             type Item = $item;
 
             fn new(rows: usize) -> Self {
-                Self($builder::with_capacity(rows))
+                Self($builder::with_capacity(rows)$(.$with($given))?)
             }
 
             fn push(&mut self, _arguments: &Arguments, value: Option<$item>) -> Result<()> {
@@ -79,27 +80,9 @@ fixed! {
     Days, i32, Date32Builder;
     Nanos, i64, Time64NanosecondBuilder;
     Stamps, i64, TimestampMicrosecondBuilder;
+    /// Microseconds since 1970 in UTC.
+    Moments, i64, TimestampMicrosecondBuilder.with_timezone("UTC");
     Lapse, IntervalMonthDayNano, IntervalMonthDayNanoBuilder;
-}
-
-/// Microseconds since 1970 in UTC.
-pub(crate) struct Moments(TimestampMicrosecondBuilder);
-
-impl Output for Moments {
-    type Item = i64;
-
-    fn new(rows: usize) -> Self {
-        Self(TimestampMicrosecondBuilder::with_capacity(rows).with_timezone("UTC"))
-    }
-
-    fn push(&mut self, _arguments: &Arguments, value: Option<i64>) -> Result<()> {
-        self.0.append_option(value);
-        Ok(())
-    }
-
-    fn finish(mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
 }
 
 /// Text that is made for each row.
