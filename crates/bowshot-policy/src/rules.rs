@@ -4,7 +4,7 @@
 use super::function_note::FunctionNote;
 use super::grants::{self, Given, Grants, given_from};
 use bowshot_object_store::secrets::Secrets;
-use bowshot_tables::EntryName;
+use bowshot_tables::{EntryName, Notes};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -193,6 +193,14 @@ fn is_rule(key: &str) -> bool {
 pub(crate) fn is_thing(key: &str) -> bool {
     ["[\"model\",", "[\"type\",", "[\"function\","].iter().any(|kind| key.starts_with(kind))
         || Secrets::is_note(key)
+}
+
+/// Whether both have the same models, types, functions and secrets.
+pub fn has_same_things(one: &Notes, other: &Notes) -> bool {
+    fn things(notes: &Notes) -> impl Iterator<Item = (&String, &String)> {
+        notes.texts().iter().filter(|(key, _)| is_thing(key))
+    }
+    things(one).eq(things(other))
 }
 
 /// What a note of a right, an owner or a policy is about.

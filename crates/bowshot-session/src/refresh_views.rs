@@ -2,6 +2,7 @@
 
 use crate::server::Shared;
 use crate::session::ClientSession;
+use crate::task;
 use bowshot_api::{Lifecycle, OptionValue, Request, Result, Session};
 use bowshot_engine::DueRefresh;
 use std::sync::{Arc, Weak};
@@ -20,7 +21,9 @@ pub(crate) async fn refresh_views(shared: Weak<Shared>) {
             }
             continue;
         };
-        for due in server.engine.due_refreshes() {
+        let engine = server.engine.clone();
+        let due = task::run(server.engine.runtime(), async move { Ok(engine.due_refreshes().await) }).await;
+        for due in due.unwrap_or_default() {
             let outcome = refresh(&server, &due).await;
             server.engine.note_refresh(&due, outcome);
         }
