@@ -52,19 +52,18 @@ pub(super) async fn rows(
         let Some(view) = &table.definition().materialized else { continue };
         names.add([&name.catalog, &name.schema, &name.name]);
         let is_own = access.may_table(Privilege::Own, &name);
-        let told_of = is_own.then(|| row(&table, view, (&newest, store), &named));
-        told.push(match told_of {
-            Some(row) if row.state == FRESH && !meanings.is_meant(view).await => {
-                Some(Row { state: "stale", lag: None, ..row })
-            }
-            Some(row) if row.lag.is_none() && !view.sources.is_empty() => {
+        let mut row = is_own.then(|| row(&table, view, (&newest, store), &named));
+        if let Some(row) = &mut row {
+            if row.state != FRESH && !view.sources.is_empty() {
                 if history.is_none() {
                     history = Some(store.history()?);
                 }
-                Some(Row { lag: lag(view, history.as_deref().unwrap_or_default()), ..row })
+                row.lag = lag(view, history.as_deref().unwrap_or_default());
+            } else if row.state == FRESH && !meanings.is_meant(view).await {
+                (row.state, row.lag) = ("stale", None);
             }
-            told_of => told_of,
-        });
+        }
+        told.push(row);
     }
     batch(columns(names, &told))
 }
