@@ -16,11 +16,11 @@ pub(super) fn check(sides: &Sides<'_, Snapshot>, merged: &Snapshot) -> Result<()
         return Ok(());
     }
     let (touched, redefines) = (touched(sides), !sides.base.is_same_but_for_rows(sides.changed));
-    let is_kept = |(_, table): &(EntryName, Arc<Table>)| {
+    let is_current = |(_, table): &(EntryName, Arc<Table>)| {
         let Some(view) = &table.definition().materialized else { return true };
-        is_shown(sides, (table, view), &touched) && (!redefines || is_meant(sides, (table, view)))
+        shows_tables(sides, (table, view), &touched) && (!redefines || is_meant(sides, (table, view)))
     };
-    if views.iter().all(is_kept) { Ok(()) } else { Err(Error::NotSerializable) }
+    if views.iter().all(is_current) { Ok(()) } else { Err(Error::NotSerializable) }
 }
 
 /// Gives the tables that a refresh within the commit has read the versions that the commit gives them.
@@ -54,7 +54,7 @@ fn touched(sides: &Sides<'_, Snapshot>) -> HashSet<Uuid> {
 
 /// Whether the view shows its tables: where the transaction has touched them or the view, the head has all of them as they were,
 /// and the view was computed.
-fn is_shown(
+fn shows_tables(
     sides: &Sides<'_, Snapshot>,
     (table, view): (&Table, &Materialized),
     touched: &HashSet<Uuid>,

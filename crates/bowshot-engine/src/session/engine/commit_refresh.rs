@@ -162,7 +162,7 @@ fn cannot_refresh(name: &EntryName, error: Error, access: &Access) -> Error {
         | ErrorKind::Unsupported => ErrorKind::Invalid,
         other => other,
     };
-    let told = Error::new(
+    let failure = Error::new(
         kind,
         if access.may_table(Privilege::Own, name) {
             format!(
@@ -175,8 +175,11 @@ fn cannot_refresh(name: &EntryName, error: Error, access: &Access) -> Error {
             "a materialized view that the commit refreshes cannot be refreshed".to_owned()
         },
     );
-    let told =
-        if error.kind() == ErrorKind::NotFound { told.with_reason(Reason::DependentObjects) } else { told };
-    told.with_hint("its owner can drop it, or set it to `REFRESH MANUAL`: `ALTER MATERIALIZED VIEW … SET REFRESH MANUAL`")
+    let failure = if error.kind() == ErrorKind::NotFound {
+        failure.with_reason(Reason::DependentObjects)
+    } else {
+        failure
+    };
+    failure.with_hint("its owner can drop it, or set it to `REFRESH MANUAL`: `ALTER MATERIALIZED VIEW … SET REFRESH MANUAL`")
         .with_source(error)
 }
