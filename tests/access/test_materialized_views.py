@@ -2,6 +2,7 @@
 
 import pytest
 
+from server import wait_until
 from world import PASSWORDS, Refused, world
 
 USERS = [f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")]
@@ -89,3 +90,56 @@ def test_only_the_owner_learns_what_a_view_shows(made):
     for statement in ("REFRESH MATERIALIZED VIEW by_region", "EXPLAIN REFRESH MATERIALIZED VIEW by_region", "ALTER MATERIALIZED VIEW by_region SET REFRESH MANUAL"):
         with pytest.raises(Refused):
             ada.rows(statement)
+
+
+def on_commit(made):
+    root = made.at("root")
+    do(root, "DROP MATERIALIZED VIEW by_region", f"CREATE MATERIALIZED VIEW by_region REFRESH ON COMMIT AS {QUERY}")
+    return root
+
+
+def test_who_changes_a_table_needs_no_right_on_a_view_that_shows_all_of_it(made):
+    root, ada = on_commit(made), made.at("ada")
+    do(root, "GRANT SELECT, INSERT ON people TO ada", "CREATE ROW POLICY p ON people FOR ada USING (region = 'EU')")
+    do(ada, "INSERT INTO people VALUES (4, 'EU', 'w')")
+    assert sorted(root.rows("SELECT * FROM by_region")) == [("EU", "2"), ("US", "2")]
+    with pytest.raises(Refused):
+        ada.rows("SELECT * FROM by_region")
+
+
+def test_only_who_owns_the_tables_lets_their_commits_refresh_a_view(made):
+    root, bob = made.at("root"), made.at("bob")
+    do(root, "CREATE SCHEMA ws", "GRANT CREATE ON SCHEMA ws TO bob", "GRANT SELECT ON people TO bob")
+    query = "SELECT region, count(*) AS c FROM main.people GROUP BY region"
+    with pytest.raises(Refused, match="does not own"):
+        do(bob, f"CREATE MATERIALIZED VIEW ws.v REFRESH ON COMMIT AS {query}")
+    do(bob, f"CREATE MATERIALIZED VIEW ws.v AS {query}")
+    with pytest.raises(Refused, match="does not own"):
+        do(bob, "ALTER MATERIALIZED VIEW ws.v SET REFRESH ON COMMIT")
+
+
+def test_a_view_that_cannot_be_refreshed_tells_strangers_nothing(made):
+    root, ada, carl = on_commit(made), made.at("ada"), made.at("carl")
+    do(root, "GRANT INSERT ON people TO carl", "ALTER MATERIALIZED VIEW by_region OWNER TO ada")
+    with pytest.raises(Refused, match="a materialized view that the commit refreshes") as refused:
+        do(carl, "INSERT INTO people VALUES (4, 'EU', 'w')")
+    assert "by_region" not in str(refused.value)
+    do(root, "GRANT SELECT ON people TO ada")
+    do(carl, "INSERT INTO people VALUES (4, 'EU', 'w')")
+    assert sorted(root.rows("SELECT * FROM by_region")) == [("EU", "2"), ("US", "2")]
+    assert ada.rows("SELECT count(*) FROM by_region") == [("2",)]
+
+
+def test_the_server_refreshes_the_view_of_a_role(made):
+    root = made.at("root")
+    do(
+        root,
+        "CREATE ROLE team",
+        "GRANT SELECT ON people TO team",
+        "ALTER MATERIALIZED VIEW by_region SET REFRESH EVERY '1 second'",
+        "ALTER MATERIALIZED VIEW by_region OWNER TO team",
+        "INSERT INTO people VALUES (4, 'EU', 'w')",
+    )
+    wait_until(lambda: sorted(root.rows("SELECT * FROM by_region")) == [("EU", "2"), ("US", "2")], "the view is refreshed")
+    with pytest.raises(Refused):
+        do(made.at("ada"), "SELECT * FROM by_region")

@@ -270,6 +270,7 @@ def test_why_all_rows_are_computed(sales, query, reason):
 )
 def test_a_query_that_means_something_else_has_other_rows(sales, before, query, after, expected):
     sales.run(*before, f"CREATE MATERIALIZED VIEW meant AS {query}", *after)
+    assert about(sales, "meant")["state"] == "stale"
     assert "meant" not in plan(sales, query)
     assert bag(sales.rows(query)) == expected
     ((extent, reason),) = sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW meant")
@@ -338,6 +339,27 @@ def test_the_server_refreshes_by_itself(sales):
     assert about(sales, "automatic")["refresh"] == "manual"
     sales.run("ALTER MATERIALIZED VIEW automatic SET REFRESH EVERY '90 minutes'")
     assert about(sales, "automatic")["refresh"] == "every 90 minutes"
+
+
+def test_the_server_refreshes_what_means_something_else(sales):
+    sales.run(
+        "CREATE VIEW some AS SELECT day FROM sales WHERE day < 2",
+        "CREATE MATERIALIZED VIEW automatic REFRESH EVERY '1 second' AS SELECT day, count(*) AS c FROM some GROUP BY day",
+        "CREATE OR REPLACE VIEW some AS SELECT day FROM sales WHERE day > 8",
+    )
+    wait_until(lambda: sales.rows("SELECT * FROM automatic") == [(9, 10)], "the view is refreshed")
+    assert about(sales, "automatic")["state"] == "fresh"
+
+
+def test_how_long_a_view_has_been_stale(sales):
+    lag = "SELECT lag_ms FROM bowshot.system.materialized_views WHERE table_name = 'by_day' AND table_schema = current_schema()"
+    assert sales.rows(lag) == [(0.0,)]
+    sales.run("INSERT INTO sales VALUES (1, 's1', 1000, 'x')")
+    first = sales.one(lag)
+    sales.run("INSERT INTO sales VALUES (1, 's1', 1000, 'x')")
+    assert sales.one(lag) >= first
+    sales.run("REFRESH MATERIALIZED VIEW by_day")
+    assert sales.rows(lag) == [(0.0,)]
 
 
 def test_what_a_view_shows_is_kept_over_a_restart(tmp_path):

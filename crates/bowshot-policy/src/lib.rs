@@ -21,4 +21,4 @@ pub use rule_propagation::{propagate_rules, without_function, without_model, wit
 pub use session_access::{
     AccessSettings, Basis, CatalogUsers, ConfiguredUser, CurrentSettings, SessionAccess, UsersSeen,
 };
-pub use session_access::{has_user, is_known};
+pub use session_access::{has_user, is_known, is_role};

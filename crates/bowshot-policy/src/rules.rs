@@ -4,7 +4,7 @@
 use super::function_note::FunctionNote;
 use super::grants::{self, Given, Grants, given_from};
 use bowshot_object_store::secrets::Secrets;
-use bowshot_tables::{EntryName, Pipe};
+use bowshot_tables::{EntryName, Notes, Pipe};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -199,6 +199,14 @@ pub(crate) fn is_thing(key: &str) -> bool {
 /// Whether a note is read by others: one that cannot be read takes nothing away but itself.
 fn is_read_by_others(key: &str) -> bool {
     Secrets::is_note(key) || Pipe::is_note(key)
+}
+
+/// Whether both have the same models, types, functions and secrets. Pipes, whose notes change with each load, mean nothing to a query.
+pub fn has_same_things(one: &Notes, other: &Notes) -> bool {
+    fn things(notes: &Notes) -> impl Iterator<Item = (&String, &String)> {
+        notes.texts().iter().filter(|(key, _)| is_thing(key) && !Pipe::is_note(key))
+    }
+    things(one).eq(things(other))
 }
 
 /// What a note of a right, an owner or a policy is about.

@@ -323,15 +323,16 @@ pub fn has_user(settings: &AccessSettings, store: &TableStore, name: &str) -> bo
 /// is never one of our roles, whose rights it would have.
 pub(crate) fn may_be(settings: &AccessSettings, principal: &Principal, rules: &Rules) -> bool {
     let name = &principal.name;
-    let is_role = || {
-        name == PUBLIC
-            || rules.roles.contains(name)
-            || settings.users.values().any(|user| user.roles.contains(name))
-    };
     principal.claims.as_ref().is_none_or(|claims| {
         let is_user = settings.users.contains_key(name) || rules.users.contains_key(name);
-        if is_user { claims.local_users } else { !is_role() }
+        if is_user { claims.local_users } else { name != PUBLIC && !is_role(settings, rules, name) }
     })
+}
+
+/// Whether the configuration or SQL has a role of this name.
+pub fn is_role(settings: &AccessSettings, rules: &Rules, name: &str) -> bool {
+    rules.roles.contains(name)
+        || settings.users.values().any(|user| user.roles.iter().any(|role| role == name))
 }
 
 /// All roles of a user, with those of their roles; `None` for nobody who is known. Whom an identity provider has sent is known.

@@ -3,6 +3,7 @@
 
 use crate::server::Shared;
 use crate::session::ClientSession;
+use crate::task;
 use bowshot_api::{Lifecycle, OptionValue, Principal, Request, Result, Session};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,7 +15,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn refresh_views(shared: Weak<Shared>) {
     while let Some(found) = next(&shared).await {
         let Some(server) = found else { continue };
-        for due in server.engine.due_refreshes() {
+        let engine = server.engine.clone();
+        let due = task::run(server.engine.runtime(), async move { Ok(engine.due_refreshes().await) }).await;
+        for due in due.unwrap_or_default() {
             let outcome = run(&server, due.owner(), Some(due.dialect()), due.sql()).await;
             server.engine.note_refresh(&due, outcome);
         }

@@ -66,7 +66,7 @@ pub use function::{
 };
 pub use intervals::{Interval, read_interval};
 pub use limits::{check_limits, is_small};
-pub use maintenance::{MaintenanceStatement, refresh_mode};
+pub use maintenance::{MaintenanceStatement, RefreshMode, refresh_mode};
 pub use model::{ModelFile, ModelStatement};
 pub use offsets::Offsets;
 pub use parse::parse;

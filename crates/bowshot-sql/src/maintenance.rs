@@ -29,11 +29,18 @@ pub enum MaintenanceStatement {
     /// Says how that would be done.
     ExplainRefresh(ObjectName),
     /// Sets when the server does so by itself.
-    SetRefresh {
-        view: ObjectName,
-        /// `None`: it never does.
-        every: Option<Duration>,
-    },
+    SetRefresh { view: ObjectName, mode: RefreshMode },
+}
+
+/// When a materialized view is refreshed without a statement that says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RefreshMode {
+    #[default]
+    Manual,
+    /// `EVERY '5 minutes'`: by the server.
+    Every(Duration),
+    /// `ON COMMIT`: by the commits that change its tables.
+    OnCommit,
 }
 
 /// The server looks no more often for views to refresh, and files to load.
@@ -95,40 +102,35 @@ fn set_refresh(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
     if !words.take_all(&["set", "refresh"]) {
         return Err(words.unexpected().with_hint("write `ALTER MATERIALIZED VIEW view SET REFRESH …`"));
     }
-    let every = if words.take("manual") {
-        None
+    let mode = if words.take("manual") {
+        RefreshMode::Manual
     } else if words.take("every") {
         let text = words.string().ok_or_else(|| words.unexpected().with_hint(REFRESHED))?;
-        Some(refresh_interval(&text)?)
+        RefreshMode::Every(refresh_interval(&text)?)
     } else if words.take_all(&["on", "commit"]) {
-        return Err(on_commit());
+        RefreshMode::OnCommit
     } else {
         return Err(words.unexpected().with_hint(REFRESHED));
     };
     words.end()?;
-    Ok(MaintenanceStatement::SetRefresh { view, every })
+    Ok(MaintenanceStatement::SetRefresh { view, mode })
 }
 
-const REFRESHED: &str = "write `REFRESH EVERY '5 minutes'` or `REFRESH MANUAL`";
+const REFRESHED: &str = "write `REFRESH EVERY '5 minutes'`, `REFRESH ON COMMIT` or `REFRESH MANUAL`";
 
-/// When `CREATE MATERIALIZED VIEW … REFRESH …` says that the server refreshes the view; the text is in small letters.
+/// When `CREATE MATERIALIZED VIEW … REFRESH …` says that the view is refreshed; the text is in small letters.
 ///
 /// # Errors
 /// `Invalid` for an interval that is none, or too short.
-pub fn refresh_mode(text: &str) -> Result<Option<Duration>> {
+pub fn refresh_mode(text: &str) -> Result<RefreshMode> {
     match text {
-        "manual" => Ok(None),
-        "on commit" => Err(on_commit()),
-        text => {
-            let every = text.strip_prefix("every ").map(refresh_interval);
-            every.unwrap_or_else(|| Err(Error::invalid("invalid REFRESH").with_hint(REFRESHED))).map(Some)
-        }
+        "manual" => Ok(RefreshMode::Manual),
+        "on commit" => Ok(RefreshMode::OnCommit),
+        text => match text.strip_prefix("every ") {
+            Some(interval) => refresh_interval(interval).map(RefreshMode::Every),
+            None => Err(Error::invalid("invalid REFRESH").with_hint(REFRESHED)),
+        },
     }
-}
-
-fn on_commit() -> Error {
-    Error::unsupported("REFRESH ON COMMIT is not supported: a commit would wait for the query of the view")
-        .with_hint("use `REFRESH EVERY '1 second'`")
 }
 
 /// A day has 24 hours; of months nobody knows how long they are.

@@ -4,19 +4,28 @@ use crate::pg_catalog::constraints::{actions, seen_referred};
 use bowshot_formats::read_options::OptionValue;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Column, Definition, EntryName, External, IdentityKind, Storage, View};
+use bowshot_tables::{Column, Definition, EntryName, External, IdentityKind, Materialized, Storage, View};
 use bowshot_types::names::{self, quoted};
 use datafusion::arrow::datatypes::DataType;
 use std::time::Duration;
 
 /// An interval in the largest unit of which it has a whole number.
-pub(crate) fn refresh_interval(every: Duration) -> String {
+fn refresh_interval(every: Duration) -> String {
     let seconds = every.as_secs();
     let units = [(24 * 60 * 60, "days"), (60 * 60, "hours"), (60, "minutes")];
     match units.into_iter().find(|(unit, _)| seconds % unit == 0) {
         _ if every.subsec_micros() > 0 => format!("{} microseconds", every.as_micros()),
         Some((unit, name)) => format!("{} {name}", seconds / unit),
         None => format!("{seconds} seconds"),
+    }
+}
+
+/// When a materialized view is refreshed, as its owner reads it.
+pub(crate) fn refresh_mode(view: &Materialized) -> String {
+    match view.every {
+        _ if view.on_commit => "on commit".to_owned(),
+        Some(every) => format!("every {}", refresh_interval(every)),
+        None => "manual".to_owned(),
     }
 }
 
@@ -29,13 +38,12 @@ pub fn table_text(
     seen: (&Pinned, &Access),
 ) -> String {
     if let Some(view) = &definition.materialized {
-        let every = view.every.map(|every| format!("REFRESH EVERY '{}' ", refresh_interval(every)));
-        return format!(
-            "CREATE MATERIALIZED VIEW {} {}AS {}",
-            full(name),
-            every.unwrap_or_default(),
-            view.sql
-        );
+        let refresh = match view.every {
+            _ if view.on_commit => "REFRESH ON COMMIT ".to_owned(),
+            Some(every) => format!("REFRESH EVERY '{}' ", refresh_interval(every)),
+            None => String::new(),
+        };
+        return format!("CREATE MATERIALIZED VIEW {} {refresh}AS {}", full(name), view.sql);
     }
     let mut parts: Vec<String> =
         definition.columns.iter().map(|column| column_text(column, definition)).collect();

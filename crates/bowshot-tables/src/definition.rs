@@ -146,6 +146,9 @@ pub struct Materialized {
     /// How often the server refreshes it; `None` where only statements do.
     #[serde(rename = "every_us", default, with = "optional_microseconds")]
     pub every: Option<Duration>,
+    /// Whether each commit that changes its tables refreshes it.
+    #[serde(default)]
+    pub on_commit: bool,
     /// The versions of its tables that the rows show. Empty where it reads anything else than whole durable tables.
     #[serde(default)]
     pub sources: Vec<SourceVersion>,
@@ -169,6 +172,11 @@ pub struct SourceVersion {
     pub table: Uuid,
     /// Number of its commit.
     pub version: u64,
+}
+
+impl SourceVersion {
+    /// Stands for the version that the commit makes for which the rows were computed.
+    pub const COMMITTING: u64 = u64::MAX;
 }
 
 /// The last refresh of a materialized view.

@@ -28,6 +28,8 @@
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
 //!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
 //!   was in the base.
+//! - A materialized view that is refreshed on commit shows its tables in every snapshot: [`TableStore::rebased`] gives the state over
+//!   which its rows are computed, and a commit that would leave one behind fails ([`commit_views`]).
 //!
 //! # Where rows are
 //!
@@ -39,6 +41,7 @@ mod account;
 mod bounds;
 mod broken;
 mod catalog_kv;
+mod commit_views;
 mod compaction;
 mod deep_copy;
 mod definition;

@@ -246,7 +246,9 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let mut segments = without(&there, &removed);
     segments.extend(added);
     let edits = head.edits().plus(changed.edits().minus(base.edits()));
-    Some(head.with_segments(segments).with_edits(edits))
+    let merged = head.with_segments(segments).with_edits(edits);
+    // Rows that were only moved are those of the head's version.
+    Some(if edits == head.edits() { merged } else { merged.numbered(head.version(), None) })
 }
 
 /// Merges what one side deletes of a file's rows into what the other side makes of the same file: `added` are segments of the

@@ -159,19 +159,23 @@ impl Snapshot {
 
     /// Whether both have the same contents, but perhaps for rows of tables.
     pub fn is_same_but_for_rows(&self, other: &Self) -> bool {
+        self.notes.same(&other.notes) && self.has_definitions_of(other)
+    }
+
+    /// Whether both have the same names and definitions, but perhaps other notes.
+    pub fn has_definitions_of(&self, other: &Self) -> bool {
         let are_alike = |one: &Entry, other: &Entry| match (one, other) {
             (Entry::Table(one), Entry::Table(other)) => {
                 one.id() == other.id() && Arc::ptr_eq(one.definition(), other.definition())
             }
             (one, other) => one.same(other),
         };
-        self.notes.same(&other.notes)
-            && all_children(&self.catalogs, &other.catalogs, |one, other| {
-                one.id == other.id
-                    && all_children(&one.schemas, &other.schemas, |one, other| {
-                        one.id == other.id && all_children(&one.entries, &other.entries, are_alike)
-                    })
-            })
+        all_children(&self.catalogs, &other.catalogs, |one, other| {
+            one.id == other.id
+                && all_children(&one.schemas, &other.schemas, |one, other| {
+                    one.id == other.id && all_children(&one.entries, &other.entries, are_alike)
+                })
+        })
     }
 
     /// The names of everything in it, with the ids by which what was renamed is known again: catalogs and schemas with
@@ -201,7 +205,8 @@ impl Snapshot {
         self.catalogs.iter().flat_map(move |(catalog, state)| {
             state.schemas.iter().flat_map(move |(schema, state)| {
                 state.entries.iter().filter_map(move |(name, entry)| {
-                    Some((EntryName::new(catalog, schema, name), wanted(entry)?))
+                    let found = wanted(entry)?;
+                    Some((EntryName::new(catalog, schema, name), found))
                 })
             })
         })
@@ -209,11 +214,30 @@ impl Snapshot {
 
     /// Whether a materialized view shows its tables as they are here; `None` where that is not known.
     pub fn is_fresh(&self, view: &Materialized) -> Option<bool> {
-        let shown = |source: &SourceVersion, table: &Table| {
-            source.table == table.id() && table.has_rows_of(source.version)
+        let shows = |source: &SourceVersion| {
+            self.table(source.table).is_some_and(|table| table.has_rows_of(source.version))
         };
-        let shows = |source: &SourceVersion| self.tables().any(|(_, table)| shown(source, table));
         (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
+    }
+
+    /// The table of this id, whatever its name is.
+    pub fn table(&self, id: Uuid) -> Option<&Arc<Table>> {
+        let schemas = self.catalogs.values().flat_map(|catalog| catalog.schemas.values());
+        schemas.flat_map(|schema| schema.entries.values()).find_map(|entry| match entry {
+            Entry::Table(table) if table.id() == id => Some(table),
+            _ => None,
+        })
+    }
+
+    /// The materialized views that commits refresh.
+    pub fn commit_views(&self) -> Vec<(EntryName, Arc<Table>)> {
+        let is_one =
+            |table: &Table| table.definition().materialized.as_ref().is_some_and(|view| view.on_commit);
+        let views = self.entries(|entry| match entry {
+            Entry::Table(table) if table.definition().materialized.is_some() => Some(table),
+            _ => None,
+        });
+        views.filter(|(_, table)| is_one(table)).map(|(name, table)| (name, Arc::clone(table))).collect()
     }
 
     pub fn externals(&self) -> impl Iterator<Item = (EntryName, &Arc<External>)> {
@@ -366,6 +390,11 @@ impl Snapshot {
         let notes = catalog_kv::merge(&sides.part(|snapshot| &snapshot.notes))?;
         let (version, defaults) = (sides.head.version + 1, Arc::clone(&sides.head.defaults));
         Ok(Self { version, defaults, catalogs, notes })
+    }
+
+    /// A changed copy of the head, which is no new version yet.
+    pub(super) fn in_place_of(self, head: &Self) -> Self {
+        Self { version: head.version, ..self }
     }
 
     /// Whether both have the very same contents.

@@ -1,6 +1,7 @@
 //! The newest snapshot, the memory of all rows, the data folder, and the one door for commits.
 
 use super::account::Account;
+use super::commit_views;
 use super::compaction::unite_small_segments;
 use super::deep_copy::owned;
 use super::deleted_rows::DeletedRows;
@@ -262,12 +263,7 @@ impl TableStore {
         let mut merged = Vec::with_capacity(requests.len());
         for request in requests {
             let sides = Sides { base: request.base.as_ref(), changed: request.changed.as_ref(), head: &next };
-            let merged_one = if are_unchanged(&request.reads, sides.base, sides.head) {
-                Snapshot::merge(sides)
-            } else {
-                Err(Error::NotSerializable)
-            };
-            match merged_one {
+            match merge_and_check(&sides, &request.reads) {
                 Ok(snapshot) => {
                     next = snapshot;
                     merged.push(request);
@@ -288,6 +284,21 @@ impl TableStore {
             *request.outcome.lock() = Some(Ok(Arc::clone(&next)));
         }
         Ok(persisted)
+    }
+
+    /// The newest snapshot, and what a transaction that has read these tables makes of it: to compute more over that before it is
+    /// committed, with the first as its base.
+    ///
+    /// Fails with [`Error::Conflict`] and [`Error::NotSerializable`] as a commit does.
+    pub fn rebased(
+        &self,
+        base: &Snapshot,
+        changed: &Snapshot,
+        reads: &BTreeSet<EntryName>,
+    ) -> Result<[Arc<Snapshot>; 2], Error> {
+        let head = self.snapshot();
+        let rebased = merge(Sides { base, changed, head: head.as_ref() }, reads)?.in_place_of(&head);
+        Ok([head, Arc::new(rebased)])
     }
 
     /// Whether these tables are as they were: for stores with one writer, which is the caller.
@@ -406,6 +417,22 @@ impl TableStore {
     pub(super) fn united_file(&self, file: StoredFile, parts: &[Arc<Segment>]) -> Arc<Segment> {
         Arc::new(self.whole_file(file).of_parts(parts))
     }
+}
+
+/// What a transaction makes of the head, unless that has changed what it has read.
+fn merge(sides: Sides<'_, Snapshot>, reads: &BTreeSet<EntryName>) -> Result<Snapshot, Error> {
+    if are_unchanged(reads, sides.base, sides.head) {
+        Snapshot::merge(sides)
+    } else {
+        Err(Error::NotSerializable)
+    }
+}
+
+/// The same, where every view that commits refresh shows its tables then.
+fn merge_and_check(sides: &Sides<'_, Snapshot>, reads: &BTreeSet<EntryName>) -> Result<Snapshot, Error> {
+    let merged = merge(sides.part(|snapshot| snapshot), reads)?;
+    commit_views::check(sides, &merged)?;
+    Ok(merged)
 }
 
 /// Who looks after the folder. Of tables in a store nobody knows yet what is there.

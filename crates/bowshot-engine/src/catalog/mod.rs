@@ -14,6 +14,7 @@ mod hidden_tables;
 pub(crate) mod identity;
 pub(crate) mod input;
 pub(crate) mod lazy_state;
+pub(crate) mod materialized_query;
 pub(crate) mod metadata;
 pub(crate) mod models;
 pub(crate) mod names;

@@ -85,7 +85,8 @@ impl CatalogProvider for Catalog {
         }
         if name == SYSTEM_SCHEMA && self.name == DEFAULT_CATALOG {
             let tables = Arc::clone(visible.parts.system.as_ref()?);
-            let about = AboutTables::new(&visible.pinned, &visible.parts.tables, &visible.access);
+            let (store, meanings) = (&visible.parts.tables, Arc::clone(visible));
+            let about = AboutTables::new(&visible.pinned, store, &visible.access, meanings);
             let who = (visible.principal.clone(), visible.access.clone());
             let files = visible.parts.files.clone();
             let (reuse, plans) = (Arc::clone(&visible.parts.reuse), Arc::clone(&visible.parts.plans));

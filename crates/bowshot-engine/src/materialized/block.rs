@@ -1,7 +1,7 @@
 //! Queries in a form in which they can be compared: tables, conditions, groups and columns as expressions over the columns of
 //! tables, whatever the text calls them. What gives other values to another session, or at another time, has no such form.
 
-use crate::materialized::sources::own_table;
+use crate::catalog::materialized_query::own_table;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, JoinType, NullEquality, TableReference};

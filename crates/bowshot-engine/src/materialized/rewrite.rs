@@ -1,8 +1,8 @@
 //! Parts of a query that materialized views answer: the same joins of the same tables, with the view's conditions and perhaps more
 //! of them over columns that it shows; the same groups, or coarser ones whose aggregates its own add up to.
 
+use crate::catalog::materialized_query;
 use crate::materialized::block::Block;
-use crate::materialized::sources;
 use bowshot_tables::{EntryName, Table};
 use bowshot_types::{result_metadata, storage_type};
 use chrono::{DateTime, Utc};
@@ -62,7 +62,7 @@ fn replacement(
     if query.groups.is_some() && !matches!(node, LogicalPlan::Aggregate(_)) {
         return None;
     }
-    let tables = sources::tables(node)?;
+    let tables = materialized_query::tables(node)?;
     let mut fitting: Vec<&View> = views
         .iter()
         .filter(|view| view.block.tables == query.tables && shows(&view.table, &tables, staleness))

@@ -1,5 +1,6 @@
 //! The engine of a process: its settings, and what all sessions share.
 
+mod commit_refresh;
 mod configured;
 mod due_loads;
 mod due_refreshes;
@@ -122,6 +123,8 @@ pub(crate) struct Shared {
     pub(crate) spare_states: Arc<SpareStates>,
     pub(crate) plans: Arc<PlanCache>,
     pub(crate) views: KnownViews,
+    /// Held by a commit that refreshes views.
+    commit_turn: tokio::sync::Mutex<()>,
     distribution: OnceLock<Arc<dyn Distribution>>,
     decider: OnceLock<Arc<dyn PolicyDecisionPoint>>,
     endpoints: OnceLock<Arc<dyn EndpointStore>>,
@@ -268,6 +271,7 @@ impl Engine {
             spare_states: Arc::default(),
             plans,
             views: KnownViews::default(),
+            commit_turn: tokio::sync::Mutex::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),
             endpoints: OnceLock::new(),

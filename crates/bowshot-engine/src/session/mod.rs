@@ -38,12 +38,12 @@ use crate::models;
 use crate::plan::{self, parameters};
 use crate::reuse::{Asked, Purpose, Reuse};
 use crate::write::ddl::Stores;
-use bowshot_api::{Error as ApiError, Layout, Principal, Result};
+use bowshot_api::{Error as ApiError, ErrorKind, Layout, Principal, Result};
 use bowshot_optimizer::common_subplans::SharedWork;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{SeenFiles, SessionAccess};
-use bowshot_query_task::run_blocking_if;
+use bowshot_query_task::{QueryTask, run_blocking_if};
 use bowshot_system_catalog::client::ClientSlot;
 use bowshot_system_catalog::functions::{Facts, SeededRandom};
 use bowshot_types::result_metadata;
@@ -56,7 +56,7 @@ use engine::{Shared, own_tables};
 use plan_cache::SessionPlans;
 use query::Run;
 use std::sync::Arc;
-use tokio::task::block_in_place;
+use tokio::task::{JoinError, block_in_place};
 
 /// See the module. Clones share all.
 #[derive(Clone)]
@@ -147,26 +147,44 @@ impl EngineSession {
         self.tables.pin()
     }
 
-    /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself.
-    /// May block, since a commit may wait for the disk and for other commits: on the query runtime it does so where it is,
-    /// and from elsewhere on a thread for that. Once begun, it goes on even if nobody waits for it any more.
+    /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself; with it the
+    /// materialized views that commits refresh. May block, since a commit may wait for the disk and for other commits: on the query
+    /// runtime it does so where it is, and from elsewhere on a thread for that. Once begun, it goes on even if nobody waits for it.
     ///
     /// # Errors
-    /// `Conflict` when another one was first.
+    /// `Conflict` when another one was first, and where such a view cannot be refreshed.
     pub async fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
         if base.is_same(changed) {
             return Ok(());
         }
         self.gate.check_commit(base)?;
+        if !self.touches_views(base, changed) {
+            match self.commit_as_is(base, changed).await {
+                // A view may have come meanwhile.
+                Err(error) if error.kind() == ErrorKind::Conflict && self.touches_views(base, changed) => {}
+                done => return done,
+            }
+        }
+        let (session, base, changed) = (self.clone(), base.clone(), changed.clone());
+        let work = async move { session.commit_with_views(&base, &changed).await };
+        if self.shared.runtime.is_here() {
+            return Box::pin(work).await;
+        }
+        let committed = match QueryTask::current() {
+            Some(task) => self.shared.runtime.spawn(task.inside(work)),
+            None => self.shared.runtime.spawn(work),
+        };
+        committed.await.unwrap_or_else(|error| Err(broken(error)))
+    }
+
+    async fn commit_as_is(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
         let (tables, base, changed) = (Arc::clone(&self.tables), base.clone(), changed.clone());
         let commit = move || tables.commit(&base, &changed);
         if self.shared.runtime.is_here() {
             return block_in_place(commit);
         }
         let committed = self.shared.runtime.handle().spawn_blocking(commit);
-        committed
-            .await
-            .unwrap_or_else(|error| Err(ApiError::internal("the commit broke down").with_source(error)))
+        committed.await.unwrap_or_else(|error| Err(broken(error)))
     }
 
     pub(crate) fn visible(&self, pinned: &Pinned) -> Visible {
@@ -338,6 +356,10 @@ impl EngineSession {
         }
         Ok(execution)
     }
+}
+
+fn broken(error: JoinError) -> ApiError {
+    ApiError::internal("the commit broke down").with_source(error)
 }
 
 /// The parts of the catalogs, of the tables of files those alone that the session may see.

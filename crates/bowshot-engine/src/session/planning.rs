@@ -187,8 +187,10 @@ impl EngineSession {
             MaintenanceStatement::Vacuum { table, retain } => {
                 self.defined(maintenance::vacuum(&table, retain, &names)?, pinned).await
             }
-            MaintenanceStatement::SetRefresh { view, every } => {
-                self.defined(maintenance::set_refresh(&view, every, &names)?, pinned).await
+            MaintenanceStatement::SetRefresh { view, mode } => {
+                let visible = self.visible(pinned);
+                let set = maintenance::set_refresh(&view, mode, (&visible, &names));
+                self.defined(Box::pin(set).await?, pinned).await
             }
             MaintenanceStatement::ExplainRefresh(view) => {
                 let (visible, name) = (self.visible(pinned), names.resolve(&view)?);

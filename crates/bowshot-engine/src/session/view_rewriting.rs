@@ -1,9 +1,9 @@
 //! Queries that are answered from materialized views, which they do not name.
 
 use super::EngineSession;
+use crate::catalog::materialized_query;
 use crate::materialized::block::Block;
 use crate::materialized::rewrite::{View, rewritten, shows};
-use crate::materialized::{self, sources};
 use crate::plan;
 use crate::reuse::SessionCache;
 use bowshot_api::Layout;
@@ -36,6 +36,8 @@ struct Known {
     names: Arc<Vec<EntryName>>,
     /// The queries of definitions in sessions of a dialect; `None` for one that answers no other.
     blocks: Vec<(Arc<Definition>, DialectName, Option<Arc<Block>>)>,
+    /// The snapshots in which queries of views were found to mean what they meant at the last refresh.
+    meant: HashMap<Uuid, Weak<Snapshot>>,
 }
 
 impl KnownViews {
@@ -67,6 +69,19 @@ impl KnownViews {
             known.blocks.remove(0);
         }
         known.blocks.push((Arc::clone(definition), dialect, block));
+    }
+
+    /// Whether the query of a view is known to mean in a snapshot what it meant at the last refresh.
+    pub(super) fn is_meant(&self, view: Uuid, snapshot: &Arc<Snapshot>) -> bool {
+        let known = self.lock();
+        known.meant.get(&view).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(snapshot)))
+    }
+
+    /// Notes that it does. Earlier snapshots are forgotten.
+    pub(super) fn note_meant(&self, view: Uuid, snapshot: &Arc<Snapshot>) {
+        let mut known = self.lock();
+        known.meant.retain(|_, there| std::ptr::eq(there.as_ptr(), Arc::as_ptr(snapshot)));
+        known.meant.insert(view, Arc::downgrade(snapshot));
     }
 }
 
@@ -136,11 +151,11 @@ impl EngineSession {
             return known;
         }
         let view = definition.materialized.as_ref()?;
-        let query = Box::pin(materialized::query(view, &self.visible(pinned))).await.ok()?;
-        let is_meant = view.meaning.as_ref() == Some(&materialized::meaning(&query, options));
+        let query = Box::pin(materialized_query::query(view, &self.visible(pinned))).await.ok()?;
+        let is_meant = view.meaning.as_ref() == Some(&materialized_query::meaning(&query, options));
         let block = Block::read(&query).filter(|_| is_meant).map(Arc::new);
         // Whoever sees a part of the tables has another plan, which says nothing to others.
-        if block.is_some() || sources::tables(&query).is_some() {
+        if block.is_some() || materialized_query::tables(&query).is_some() {
             self.shared.views.keep(definition, dialect, block.clone());
         }
         block
@@ -152,7 +167,7 @@ fn tables_by_id(plan: &LogicalPlan) -> HashMap<Uuid, Arc<Table>> {
     let mut tables: HashMap<Uuid, Arc<Table>> = HashMap::new();
     let _: Result<TreeNodeRecursion> = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
-            && let Some(table) = sources::own_table(scan)
+            && let Some(table) = materialized_query::own_table(scan)
         {
             tables.entry(table.id()).or_insert(table);
         }

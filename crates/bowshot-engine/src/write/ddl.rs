@@ -11,8 +11,9 @@ use crate::write::secrets::SecretChange;
 use crate::write::{NewExternal, NewTable, NewView, WhenThere, external, refresh};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::RefreshMode;
 use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_name};
-use bowshot_tables::{Definition, Entry, EntryName, External, Materialized, Table, TableStore, View, What};
+use bowshot_tables::{Definition, Entry, EntryName, External, Table, TableStore, View, What};
 use chrono::Duration;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -93,7 +94,7 @@ pub(crate) enum Ddl {
     },
     SetRefresh {
         name: EntryName,
-        every: Option<std::time::Duration>,
+        mode: RefreshMode,
     },
     CreateModel(NewModel),
     DropModel {
@@ -169,9 +170,9 @@ impl Ddl {
             }
             Self::Comment { name, about, text } => comment((name, about), text.as_ref(), names, store)?,
             Self::DropMaterialized { name, if_exists } => drop_materialized(name, *if_exists, names)?,
-            Self::SetRefresh { name, every } => {
+            Self::SetRefresh { name, mode } => {
                 let table = names.table(name)?;
-                let view = Materialized { every: *every, ..refresh::definition(name, &table)?.clone() };
+                let view = refresh::in_mode(refresh::definition(name, &table)?, *mode);
                 put(pinned, name, Entry::Table(Arc::new(table.with_materialized(view))))?
             }
             Self::CreateModel(new) => models::create(new, names, None)?,

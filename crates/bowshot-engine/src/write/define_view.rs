@@ -1,15 +1,15 @@
 //! What CREATE VIEW and CREATE MATERIALIZED VIEW make.
 
+use crate::catalog::materialized_query;
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, search_path};
 use crate::error::classify;
-use crate::materialized::{self, sources};
 use crate::write::ddl::Ddl;
 use crate::write::define::{distinct_names, made_schema, of_rows, when_there, written};
-use crate::write::{NewTable, NewView, WhenThere, Write};
+use crate::write::{NewTable, NewView, WhenThere, Write, refresh};
 use bowshot_api::{Error, Result};
-use bowshot_sql::REFRESH_OPTION;
 use bowshot_sql::rewrite::Source;
+use bowshot_sql::{REFRESH_OPTION, RefreshMode};
 use bowshot_tables::{EntryName, Materialized, View};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -17,7 +17,6 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, CreateView, SqlOption};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// What a view is to be. Its query is planned once, so that one that cannot work is refused now.
@@ -65,19 +64,18 @@ pub(crate) fn view<'a>(
                 dialect: source.dialect.as_str().to_owned(),
                 default_catalog: names.default_catalog.clone(),
                 default_schema: names.default_schema.clone(),
-                every: refresh_option(&create.options)?,
-                sources: sources::versions(&plan),
+                every: None,
+                on_commit: false,
+                sources: materialized_query::versions(&plan),
                 meaning: None,
                 last: None,
             };
-            let query = Box::pin(materialized::with_meaning(query, visible, state.config_options())).await;
-            return materialized(
-                name,
-                (query, create.comment),
-                plan,
-                (&columns, when_there),
-                (names, &state),
-            );
+            let query = refresh::in_mode(&query, refresh_option(&create.options)?);
+            let meant = materialized_query::with_meaning(query, visible, state.config_options());
+            let query = (Box::pin(meant).await, create.comment);
+            let (new, plan) = materialized(name, query, plan, (&columns, when_there), (names, &state))?;
+            refresh::check_new(&new, visible, names).await?;
+            return Ok((Write::CreateAs(new), Some(plan)));
         }
         let view = View {
             id: Uuid::new_v4(),
@@ -93,14 +91,14 @@ pub(crate) fn view<'a>(
     .boxed()
 }
 
-/// How often `CREATE MATERIALIZED VIEW … REFRESH …` wants the view refreshed.
-fn refresh_option(options: &CreateTableOptions) -> Result<Option<Duration>> {
-    let CreateTableOptions::With(options) = options else { return Ok(None) };
+/// When `CREATE MATERIALIZED VIEW … REFRESH …` wants the view refreshed.
+fn refresh_option(options: &CreateTableOptions) -> Result<RefreshMode> {
+    let CreateTableOptions::With(options) = options else { return Ok(RefreshMode::Manual) };
     let mode = options.iter().find_map(|option| match option {
         SqlOption::KeyValue { key, value } if key.value == REFRESH_OPTION => written(value),
         _ => None,
     });
-    mode.map_or(Ok(None), |mode| bowshot_sql::refresh_mode(&mode))
+    mode.map_or(Ok(RefreshMode::Manual), |mode| bowshot_sql::refresh_mode(&mode))
 }
 
 /// A table of the rows that a query gives now, with the query, so that it can be run again.
@@ -110,12 +108,12 @@ fn materialized(
     plan: LogicalPlan,
     (columns, when_there): (&[String], WhenThere),
     (names, state): (&Names, &SessionState),
-) -> Result<(Write, Option<LogicalPlan>)> {
+) -> Result<(NewTable, LogicalPlan)> {
     let plan =
         if columns.is_empty() { plan } else { crate::plan::renamed(plan, columns).map_err(classify)? };
     let storage = names.storage(&name, None)?;
     let mut definition = of_rows(&made_schema(&plan, state), storage)?;
     definition.comment = comment;
     definition.materialized = Some(query);
-    Ok((Write::CreateAs(NewTable { name, definition, when_there }), Some(plan)))
+    Ok((NewTable { name, definition, when_there }, plan))
 }

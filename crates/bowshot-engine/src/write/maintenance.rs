@@ -5,6 +5,7 @@ use crate::catalog::names::Names;
 use crate::write::ddl::Ddl;
 use crate::write::{Write, refresh};
 use bowshot_api::Result;
+use bowshot_sql::RefreshMode;
 use chrono::Duration;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -33,15 +34,21 @@ pub(crate) fn vacuum(table: &ObjectName, retain: Option<std::time::Duration>, na
 /// `ALTER MATERIALIZED VIEW v SET REFRESH …`
 ///
 /// # Errors
-/// `NotFound` without the view, `Invalid` where it is a table.
-pub(crate) fn set_refresh(
+/// `NotFound` without the view, `Invalid` where it is a table, `Denied` for who does not own it, `Unsupported` where it cannot be
+/// refreshed so.
+pub(crate) async fn set_refresh(
     view: &ObjectName,
-    every: Option<std::time::Duration>,
-    names: &Names,
+    mode: RefreshMode,
+    (visible, names): (&Visible, &Names),
 ) -> Result<Ddl> {
     let name = names.resolve(view)?;
-    refresh::definition(&name, names.table(&name)?.as_ref())?;
-    Ok(Ddl::SetRefresh { name, every })
+    let table = names.table(&name)?;
+    refresh::definition(&name, &table)?;
+    names.access.check_refresh(&name)?;
+    if mode == RefreshMode::OnCommit {
+        refresh::check_on_commit(&name, &table, visible, names).await?;
+    }
+    Ok(Ddl::SetRefresh { name, mode })
 }
 
 /// `REFRESH MATERIALIZED VIEW v`

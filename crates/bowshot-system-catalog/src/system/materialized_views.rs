@@ -1,19 +1,24 @@
 //! `system.materialized_views`: how the server refreshes them, and what their rows show. All but the name is for who owns a view.
 
+use super::ViewMeanings;
 use super::tables::{Names, batch};
-use crate::definition_text::refresh_interval;
+use crate::definition_text::refresh_mode;
 use bowshot_api::Result;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_tables::{Materialized, Snapshot, SourceVersion, Table, TableStore};
+use bowshot_tables::durable::Version;
+use bowshot_tables::{EntryName, Materialized, Snapshot, SourceVersion, Table, TableStore};
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) const NAME: &str = "materialized_views";
+/// The state of a view that shows its tables as they are.
+const FRESH: &str = "fresh";
 
 /// What is told of one view.
 struct Row {
@@ -22,6 +27,7 @@ struct Row {
     sources: String,
     ended: Option<i64>,
     milliseconds: Option<f64>,
+    lag: Option<f64>,
     rows: i64,
     incremental: Option<bool>,
     reason: Option<String>,
@@ -29,28 +35,65 @@ struct Row {
 }
 
 /// The views that a statement sees.
-pub(super) fn rows(pinned: &Pinned, store: &TableStore, access: &Access) -> Result<RecordBatch> {
+pub(super) async fn rows(
+    pinned: &Pinned,
+    store: &TableStore,
+    access: &Access,
+    meanings: &dyn ViewMeanings,
+) -> Result<RecordBatch> {
     let newest = store.snapshot();
     let tables: HashMap<_, String> =
         pinned.shared().tables().map(|(name, table)| (table.id(), name.to_string())).collect();
     let named = |source: &SourceVersion| {
         tables.get(&source.table).cloned().unwrap_or_else(|| source.table.to_string())
     };
-    let (mut names, mut told) = (Names::default(), Vec::new());
-    for snapshot in [pinned.shared(), pinned.own()] {
-        for (name, table) in snapshot.tables() {
-            let Some(view) = &table.definition().materialized else { continue };
-            names.add([&name.catalog, &name.schema, &name.name]);
-            let is_own = access.may_table(Privilege::Own, &name);
-            told.push(is_own.then(|| row(table, view, (&newest, store), &named)));
+    let (mut names, mut told, mut history) = (Names::default(), Vec::new(), None);
+    for (name, table) in views(pinned) {
+        let Some(view) = &table.definition().materialized else { continue };
+        names.add([&name.catalog, &name.schema, &name.name]);
+        let is_own = access.may_table(Privilege::Own, &name);
+        let mut row = is_own.then(|| row(&table, view, (&newest, store), &named));
+        if let Some(row) = &mut row {
+            if row.state != FRESH && !view.sources.is_empty() {
+                if history.is_none() {
+                    history = Some(store.history()?);
+                }
+                row.lag = lag(view, history.as_deref().unwrap_or_default());
+            } else if row.state == FRESH && !meanings.is_meant(view).await {
+                (row.state, row.lag) = ("stale", None);
+            }
         }
+        told.push(row);
     }
+    batch(columns(names, &told))
+}
+
+fn views(pinned: &Pinned) -> Vec<(EntryName, Arc<Table>)> {
+    let tables = pinned.shared().tables().chain(pinned.own().tables());
+    let views = tables.filter(|(_, table)| table.definition().materialized.is_some());
+    views.map(|(name, table)| (name, Arc::clone(table))).collect()
+}
+
+/// For how long, in milliseconds, a table has had rows that the view does not show. Maintenance changes none.
+fn lag(view: &Materialized, history: &[Version]) -> Option<f64> {
+    let is_missed = |commit: &&Version| {
+        let is_later =
+            |source: &SourceVersion| source.table == commit.table && source.version < commit.version;
+        commit.operation != "OPTIMIZE" && view.sources.iter().any(is_later)
+    };
+    let since = history.iter().filter(is_missed).map(|commit| commit.committed.timestamp_micros()).min()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some((now.as_secs_f64() * 1_000.0 - since as f64 / 1_000.0).max(0.0))
+}
+
+fn columns(names: Names, told: &[Option<Row>]) -> Vec<(&'static str, ArrayRef)> {
     let texts = |text: fn(&Row) -> Option<&str>| -> ArrayRef {
         Arc::new(told.iter().map(|row| row.as_ref().and_then(text)).collect::<StringArray>())
     };
     let ended = told.iter().map(|row| row.as_ref().and_then(|row| row.ended));
     let ended = ended.collect::<TimestampMicrosecondArray>().with_timezone("UTC");
     let took = told.iter().map(|row| row.as_ref().and_then(|row| row.milliseconds));
+    let lag = told.iter().map(|row| row.as_ref().and_then(|row| row.lag));
     let counts = told.iter().map(|row| row.as_ref().map(|row| row.rows));
     let incremental = told.iter().map(|row| row.as_ref().and_then(|row| row.incremental));
     let mut columns = names.columns();
@@ -60,12 +103,13 @@ pub(super) fn rows(pinned: &Pinned, store: &TableStore, access: &Access) -> Resu
         ("sources", texts(|row| Some(row.sources.as_str()))),
         ("last_refresh", Arc::new(ended) as ArrayRef),
         ("last_duration_ms", Arc::new(took.collect::<Float64Array>())),
+        ("lag_ms", Arc::new(lag.collect::<Float64Array>())),
         ("row_count", Arc::new(counts.collect::<Int64Array>())),
         ("incremental", Arc::new(incremental.collect::<BooleanArray>())),
         ("full_reason", texts(|row| row.reason.as_deref())),
         ("last_error", texts(|row| row.error.as_deref())),
     ]);
-    batch(columns)
+    columns
 }
 
 fn row(
@@ -76,7 +120,7 @@ fn row(
 ) -> Row {
     let error = store.refresh_failure(table.id()).map(|(_, error)| error);
     let state = match newest.is_fresh(view) {
-        Some(true) => "fresh",
+        Some(true) => FRESH,
         _ if error.is_some() => "failed",
         Some(false) => "stale",
         None => "unknown",
@@ -85,12 +129,11 @@ fn row(
     let sources = sources.map(|source| format!("{} version {}", named(source), source.version));
     let last = view.last.as_ref();
     Row {
-        refresh: view
-            .every
-            .map_or_else(|| "manual".to_owned(), |every| format!("every {}", refresh_interval(every))),
+        refresh: refresh_mode(view),
         state,
         sources: sources.collect::<Vec<_>>().join(", "),
         ended: last.map(|last| last.ended_us),
+        lag: (state == FRESH).then_some(0.0),
         milliseconds: last.map(|last| last.took.as_secs_f64() * 1_000.0),
         rows: table.rows().cast_signed(),
         incremental: last.map(|last| last.full.is_none()),

@@ -16,6 +16,7 @@ use bowshot_files::FileCatalog;
 use bowshot_object_store::secrets::Secrets;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
+use bowshot_tables::Materialized;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::datasource::MemTable;
@@ -40,6 +41,13 @@ pub trait SystemTables: Send + Sync + std::fmt::Debug {
 
     /// The rows that `principal` may see, or `None` for an unknown name.
     fn rows(&self, name: &str, principal: &Principal) -> Option<bowshot_api::Result<RecordBatch>>;
+}
+
+/// Who knows what the queries of materialized views mean now.
+#[async_trait]
+pub trait ViewMeanings: Send + Sync + std::fmt::Debug {
+    /// Whether the query of a view means what it meant at the last refresh: views and functions that it uses may have been replaced.
+    async fn is_meant(&self, view: &Materialized) -> bool;
 }
 
 #[derive(Debug)]
@@ -106,7 +114,7 @@ impl SchemaProvider for SystemSchema {
             sql_functions::NAME => Some(sql_functions::rows(&self.pinned, &self.access)),
             _ => None,
         };
-        let about = self.about.rows(name).or_else(|| access::rows(name, &self.access)).or_else(models);
+        let about = self.about.rows(name).await.or_else(|| access::rows(name, &self.access)).or_else(models);
         let about = about.or_else(|| self.caches.rows(name, &self.principal));
         let secrets = || self.secrets.as_ref().filter(|_| name == secrets::NAME);
         let about = about.or_else(|| secrets().map(|secrets| secrets::rows(secrets, &self.pinned)));

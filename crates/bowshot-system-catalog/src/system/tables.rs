@@ -1,6 +1,6 @@
 //! What `system` says about tables: `system.tables`, `system.table_history`, `system.materialized_views`, and the pipes into them.
 
-use super::{materialized_views, pipes};
+use super::{ViewMeanings, materialized_views, pipes};
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Access, Reading};
@@ -19,20 +19,27 @@ pub struct AboutTables {
     pinned: Pinned,
     store: Arc<TableStore>,
     access: Access,
+    meanings: Arc<dyn ViewMeanings>,
 }
 
 impl AboutTables {
-    pub fn new(pinned: &Pinned, store: &Arc<TableStore>, access: &Access) -> Self {
-        Self { pinned: pinned.clone(), store: Arc::clone(store), access: access.clone() }
+    pub fn new(
+        pinned: &Pinned,
+        store: &Arc<TableStore>,
+        access: &Access,
+        meanings: Arc<dyn ViewMeanings>,
+    ) -> Self {
+        Self { pinned: pinned.clone(), store: Arc::clone(store), access: access.clone(), meanings }
     }
 
     /// The rows of one of [`NAMES`].
-    pub(crate) fn rows(&self, name: &str) -> Option<Result<RecordBatch>> {
+    pub(crate) async fn rows(&self, name: &str) -> Option<Result<RecordBatch>> {
         match name {
             "tables" => Some(self.tables()),
             "table_history" => Some(self.history()),
             materialized_views::NAME => {
-                Some(materialized_views::rows(&self.pinned, &self.store, &self.access))
+                let meanings = self.meanings.as_ref();
+                Some(materialized_views::rows(&self.pinned, &self.store, &self.access, meanings).await)
             }
             pipes::NAME => Some(pipes::rows(&self.pinned, &self.store, &self.access)),
             pipes::ERRORS => Some(pipes::errors(&self.pinned, &self.access)),

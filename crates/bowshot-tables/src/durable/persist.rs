@@ -3,6 +3,7 @@
 use super::catalog::{Catalog, LAYOUT_WITH_DELETED_ROWS, LAYOUT_WITH_NOTES, raise_layout};
 use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
+use crate::commit_views;
 use crate::merge::{Node, changed_tables};
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
@@ -95,17 +96,19 @@ fn looks_different(old: &Table, table: &Table) -> bool {
 
 /// A table that is new has version 0, a changed one the next.
 fn number_versions(head: &Snapshot, next: &mut Snapshot, before: &Names) {
-    for (name, table) in changed_tables(head, next) {
+    let changed = changed_tables(head, next);
+    for (name, table) in &changed {
         let old = before.table(table.id());
         let version = old.map_or(0, |old| old.version() + 1);
-        let changed = match old {
-            Some(old) if old.same_rows(&table) => old.changed_version(),
+        let changed_version = match old {
+            Some(old) if old.same_rows(table) => old.changed_version(),
             _ => Some(version),
         };
         if table.definition().is_durable() {
-            next.replace(&name, Entry::Table(Arc::new(table.numbered(version, changed))));
+            next.replace(name, Entry::Table(Arc::new(table.numbered(version, changed_version))));
         }
     }
+    commit_views::number_sources(next, &changed);
 }
 
 /// What is durable in the schemas of one snapshot that differ from those of another.

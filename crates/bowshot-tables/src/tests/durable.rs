@@ -410,6 +410,7 @@ fn what_a_materialized_view_shows_is_committed_with_its_rows() {
         default_catalog: "bowshot".to_owned(),
         default_schema: "main".to_owned(),
         every: Some(Duration::from_secs(60)),
+        on_commit: false,
         sources: vec![SourceVersion { table: Uuid::from_u128(7), version: 3 }],
         meaning: Some(Materialized::digest("a plan")),
         last: Some(LastRefresh { ended_us: 5, took: Duration::from_micros(6), full: Some("why".to_owned()) }),

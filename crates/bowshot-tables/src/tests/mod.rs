@@ -1,5 +1,6 @@
 //! The module from outside: tables, commits, and rows read through SQL.
 
+mod commit_views;
 mod commits;
 mod deleted_rows;
 mod durable;

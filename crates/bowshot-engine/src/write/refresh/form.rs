@@ -1,8 +1,8 @@
 //! Which queries of materialized views can be computed in part: filters, projections and inner joins of tables of this server,
 //! perhaps grouped.
 
+use crate::catalog::materialized_query::own_table;
 use crate::materialized::block::has_zone;
-use crate::materialized::sources::own_table;
 use bowshot_tables::Table;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -5,12 +5,14 @@ mod changes;
 mod form;
 
 use crate::catalog::Visible;
+use crate::catalog::materialized_query;
 use crate::catalog::names::Names;
 use crate::error::classify;
-use crate::materialized::{self, sources};
 use crate::plan;
-use bowshot_api::{Error, Reason, Result};
+use crate::write::NewTable;
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_formats::table_version::AsOf;
+use bowshot_sql::{Privilege, RefreshMode};
 use bowshot_tables::{EntryName, LastRefresh, Materialized, SourceVersion, Table, TableStore};
 use bowshot_types::{result_metadata, storage_type};
 use changes::Source;
@@ -51,13 +53,14 @@ struct Target<'a> {
     query: LogicalPlan,
     /// The columns of the query once it is analysed.
     made: SchemaRef,
-    meaning: &'a str,
+    meaning: String,
 }
 
 /// How a view is brought up to date, and the plan that gives the rows for it.
 ///
 /// # Errors
-/// `NotFound` without the view, `Invalid` where it is a table, `Denied` for who does not own it, and from planning.
+/// `NotFound` without the view, `Invalid` where it is a table, `Denied` for who does not own it, `Unsupported` where commits refresh
+/// it and cannot any more, and from planning.
 pub(crate) async fn refresh(
     name: EntryName,
     visible: &Visible,
@@ -66,19 +69,77 @@ pub(crate) async fn refresh(
     let table = names.table(&name)?;
     names.access.check_refresh(&name)?;
     let view = definition(&name, &table)?;
-    let query = Box::pin(materialized::query(view, visible)).await?;
-    let sources = sources::versions(&query);
-    let state = visible.state();
-    let made = result_metadata::analysed_schema(&state, &query);
-    let meaning = materialized::meaning(&query, state.config_options());
-    let target = Target { table: &table, view, query, made, meaning: &meaning };
+    let target = Target::plan(&table, view, visible).await?;
+    let sources = if view.on_commit {
+        target.form().map_err(|reason| not_on_commit(&name, &reason))?;
+        materialized_query::versions_at_commit(&target.query)
+    } else {
+        materialized_query::versions(&target.query)
+    };
     let planned = target.changes(&visible.parts.tables)?;
+    let Target { query, meaning, .. } = target;
     let (extent, rows) = match planned {
         Ok(Some(rows)) => (Extent::Changes, rows),
-        Ok(None) => (Extent::Nothing, target.query),
-        Err(reason) => (Extent::Full(reason), target.query),
+        Ok(None) => (Extent::Nothing, query),
+        Err(reason) => (Extent::Full(reason), query),
     };
     Ok((Refresh { name, extent, sources, meaning: Some(meaning) }, rows))
+}
+
+/// Checks that commits can refresh a view: a part of its rows can be computed, and its owner may say what the commits of its tables do.
+///
+/// # Errors
+/// `Unsupported` with the reason, `Denied` for who does not own all of its tables.
+pub(crate) async fn check_on_commit(
+    name: &EntryName,
+    table: &Arc<Table>,
+    visible: &Visible,
+    names: &Names,
+) -> Result<()> {
+    let target = Target::plan(table, definition(name, table)?, visible).await?;
+    let form = target.form().map_err(|reason| not_on_commit(name, &reason))?;
+    if !table.definition().is_durable() {
+        return Err(not_on_commit(name, "its rows are in memory"));
+    }
+    let is_read = |table: &Table| form.tables.iter().any(|source| source.id() == table.id());
+    for (source, _) in names.pinned.shared().tables().filter(|(_, table)| is_read(table)) {
+        if !names.access.may_table(Privilege::Own, &source) {
+            let message = format!(
+                "`{}` does not own `{source}`, whose commits would refresh `{name}`",
+                names.access.user()
+            );
+            return Err(Error::new(ErrorKind::Denied, message)
+                .with_hint("use `REFRESH EVERY '5 minutes'`, or let the owner of its tables make the view"));
+        }
+    }
+    Ok(())
+}
+
+/// The same for a view that is to be made, if commits are to refresh it.
+///
+/// # Errors
+/// As [`check_on_commit`].
+pub(crate) async fn check_new(new: &NewTable, visible: &Visible, names: &Names) -> Result<()> {
+    if !new.definition.materialized.as_ref().is_some_and(|view| view.on_commit) {
+        return Ok(());
+    }
+    let table = Arc::new(Table::new(new.definition.clone()));
+    Box::pin(check_on_commit(&new.name, &table, visible, names)).await
+}
+
+/// A view that is to be refreshed then.
+pub(crate) fn in_mode(view: &Materialized, mode: RefreshMode) -> Materialized {
+    let (every, on_commit) = match mode {
+        RefreshMode::Manual => (None, false),
+        RefreshMode::Every(every) => (Some(every), false),
+        RefreshMode::OnCommit => (None, true),
+    };
+    Materialized { every, on_commit, ..view.clone() }
+}
+
+fn not_on_commit(name: &EntryName, reason: &str) -> Error {
+    Error::unsupported(format!("`{name}` cannot be refreshed on commit: {reason}"))
+        .with_hint("use `REFRESH EVERY '5 minutes'` or `REFRESH MANUAL`, which may compute all rows")
 }
 
 /// EXPLAIN of it: a row with what is computed and, for all rows, the reason.
@@ -120,11 +181,25 @@ pub(crate) fn definition<'a>(name: &EntryName, table: &'a Table) -> Result<&'a M
     })
 }
 
-impl Target<'_> {
+impl<'a> Target<'a> {
+    async fn plan(table: &'a Arc<Table>, view: &'a Materialized, visible: &Visible) -> Result<Self> {
+        let query = Box::pin(materialized_query::query(view, visible)).await?;
+        let state = visible.state();
+        let made = result_metadata::analysed_schema(&state, &query);
+        let meaning = materialized_query::meaning(&query, state.config_options());
+        Ok(Self { table, view, query, made, meaning })
+    }
+
+    /// What tells which rows changes of the tables concern, or the reason why all are computed.
+    fn form(&self) -> Result<Form<'_>, String> {
+        let form = Form::read(&self.query)?;
+        self.check_columns(&form)?;
+        Ok(form)
+    }
+
     /// The rows that a MERGE needs, if any, or the reason why all are computed.
     fn changes(&self, store: &TableStore) -> Result<Result<Option<LogicalPlan>, String>> {
-        let read = Form::read(&self.query).and_then(|form| {
-            self.check_columns(&form)?;
+        let read = self.form().and_then(|form| {
             let sources = self.sources(&form, store)?;
             self.check_meaning()?;
             Ok((sources, form))
@@ -162,7 +237,7 @@ impl Target<'_> {
 
     /// Rows that stay were made by what the query meant then.
     fn check_meaning(&self) -> Result<(), String> {
-        match self.view.meaning.as_deref() == Some(self.meaning) {
+        match self.view.meaning.as_ref() == Some(&self.meaning) {
             true => Ok(()),
             false => {
                 Err("its query means something else now: a view, a function, a name or the dialect"
@@ -176,17 +251,27 @@ impl Target<'_> {
         if self.view.sources.is_empty() {
             return Err("which versions of its tables it shows is not known".to_owned());
         }
+        let newest = store.snapshot();
         let source = |now: &Arc<Table>| -> Result<Source, String> {
             let shown = self.view.sources.iter().find(|source| source.table == now.id());
             let shown = shown.ok_or_else(|| "it reads other tables now".to_owned())?.version;
             if now.has_rows_of(shown) {
                 return Ok(Source::new(Arc::clone(now), Arc::clone(now)));
             }
-            let before = store.table_as_of(now, AsOf::Version(shown)).map_err(|error| error.to_string())?;
+            if shown == SourceVersion::COMMITTING {
+                return Err("it shows what the transaction has changed since".to_owned());
+            }
+            let before = match newest.table(now.id()).filter(|newest| newest.has_rows_of(shown)) {
+                Some(newest) => Arc::clone(newest),
+                None => {
+                    let before = store.table_as_of(now, AsOf::Version(shown));
+                    Arc::new(before.map_err(|error| error.to_string())?)
+                }
+            };
             if before.schema() != now.schema() {
                 return Err("the columns of a table have changed".to_owned());
             }
-            Ok(Source::new(Arc::clone(now), Arc::new(before)))
+            Ok(Source::new(Arc::clone(now), before))
         };
         form.tables.iter().map(source).collect()
     }
