@@ -9,7 +9,7 @@
 
 mod append;
 mod avro;
-mod bounds;
+mod column_bounds;
 mod data_files;
 mod manifest;
 mod metrics;

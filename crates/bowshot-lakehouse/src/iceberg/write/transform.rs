@@ -1,6 +1,6 @@
 //! What rows are partitioned by (specification, "Partition Transforms").
 
-use super::bounds::unscaled_bytes;
+use super::column_bounds::unscaled_bytes;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Date32Array, Int32Array, StringArray, new_null_array,
 };
