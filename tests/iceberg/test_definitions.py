@@ -68,6 +68,21 @@ def test_columns_and_partitions(lake):
     assert ("db", "t") in database.rows("SELECT table_schema, table_name FROM lake.information_schema.tables")
 
 
+@pytest.mark.parametrize("clause", ["PARTITION BY", "PARTITIONED BY"])
+def test_partitions_of_columns_that_are_listed(lake, clause):
+    catalog, database = lake()
+    parts = "bucket(16, id), days(at), truncate(2, word)"
+    database.run("CREATE SCHEMA lake.db", f"CREATE TABLE lake.db.t (id BIGINT, word VARCHAR, at TIMESTAMP) {clause} ({parts})",
+                 f"CREATE TABLE lake.db.u {clause} ({parts}) AS SELECT * FROM lake.db.t")
+    for name in "tu":
+        assert [(field.name, field.transform) for field in made(catalog, "db", name).spec().fields] == [
+            ("id_bucket", BucketTransform(16)), ("at_day", DayTransform()), ("word_trunc", TruncateTransform(2))]
+    # Of tables here, it says nothing about what they are.
+    database.run(f"CREATE TABLE own (id BIGINT) {clause} (bucket(16, id))", "INSERT INTO own VALUES (1)")
+    refused(database, "CREATE TABLE lake.db.v (id BIGINT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10))", "another database")
+    assert database.one("SELECT count(*) FROM own") == 1
+
+
 def test_nested_values_that_are_written_out(lake):
     catalog, database = lake()
     database.run("CREATE SCHEMA lake.db", """

@@ -117,8 +117,8 @@ async fn created(
 ) -> Result<Recognised> {
     names.access.check_make(&name.catalog, &name.schema)?;
     names.parts.databases.check_writable(&name.catalog)?;
-    check_plain(&create, &name)?;
     let partition = PartitionField::take(&mut create)?;
+    check_plain(&create, &name)?;
     let if_not_exists = std::mem::take(&mut create.if_not_exists);
     let has_rows = create.query.is_some();
     let state = visible.state();
