@@ -184,6 +184,9 @@ def login(server, user):
     return database
 
 
+MERGE = "MERGE INTO lake.db.t AS t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+
+
 def test_rights(tmp_path):
     """Those that tables here need, by the names of what is made, filled and dropped."""
     (tmp_path / "warehouse").mkdir()
@@ -198,12 +201,13 @@ def test_rights(tmp_path):
                 for sql in (
                     "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
                     "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
-                    "DROP TABLE IF EXISTS lake.db.t",
+                    "DROP TABLE IF EXISTS lake.db.t", MERGE,
                 ):
                     refused(ada, sql)
                 assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}
                 root.run("GRANT INSERT (id) ON lake.db.t TO ada", "GRANT CREATE ON SCHEMA lake.db TO ada")
                 refused(ada, "INSERT INTO lake.db.t (id, word) VALUES (1, 'x')")
+                refused(ada, MERGE)
                 ada.run("INSERT INTO lake.db.t (id) VALUES (1)", "CREATE TABLE lake.db.own (id BIGINT)")
                 refused(ada, "DROP TABLE lake.db.own")
                 root.run("GRANT SELECT, INSERT, OWN ON lake.db.own TO ada", "CREATE ROW POLICY p ON lake.db.t FOR ada USING (id > 1)")

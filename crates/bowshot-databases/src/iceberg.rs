@@ -128,9 +128,13 @@ impl TableRewrite for Rewrite {
         self.0.files()
     }
 
+    fn table(&self) -> Arc<dyn TableProvider> {
+        self.0.table()
+    }
+
     async fn replace(
         self: Box<Self>,
-        file: usize,
+        file: Option<usize>,
         rows: SendableRecordBatchStream,
     ) -> Result<Box<dyn TableRewrite>> {
         let rows = rows.map_err(query_error).boxed();

@@ -121,13 +121,16 @@ pub trait TableRewrite: fmt::Debug + Send {
     /// Each file as a table.
     fn files(&self) -> Vec<Arc<dyn TableProvider>>;
 
-    /// Puts rows in the place of those of a file.
+    /// All of it, as it was opened.
+    fn table(&self) -> Arc<dyn TableProvider>;
+
+    /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
     /// Those of the rows, and of the database.
     async fn replace(
         self: Box<Self>,
-        file: usize,
+        file: Option<usize>,
         rows: SendableRecordBatchStream,
     ) -> Result<Box<dyn TableRewrite>>;
 

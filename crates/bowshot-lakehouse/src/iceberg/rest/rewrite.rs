@@ -19,6 +19,7 @@ pub struct IcebergRewrite {
     schema: String,
     table: String,
     now: Writable,
+    read: Arc<dyn TableProvider>,
     files: Vec<(PathBuf, Arc<dyn TableProvider>)>,
     removed: HashSet<PathBuf>,
     writer: RowWriter,
@@ -33,11 +34,12 @@ impl IcebergCatalog {
         let name = format!("{schema}.{table}");
         let now = self.writable(schema, table).await?.ok_or_else(|| gone(&name))?;
         let writer = RowWriter::new(now.state.target(&name)?, NewFiles::new(&now.folder)?);
-        let files = now.read(table).await?.single_files().into_iter();
+        let read = now.read(table).await?;
+        let files = read.single_files().into_iter();
         let files = files.map(|(path, file)| (path, Arc::new(file) as Arc<dyn TableProvider>)).collect();
         let (schema, table) = (schema.to_owned(), table.to_owned());
-        let (catalog, removed) = (Arc::clone(self), HashSet::new());
-        Ok(IcebergRewrite { catalog, schema, table, now, files, removed, writer })
+        let (catalog, read, removed) = (Arc::clone(self), Arc::new(read), HashSet::new());
+        Ok(IcebergRewrite { catalog, schema, table, now, read, files, removed, writer })
     }
 }
 
@@ -47,18 +49,25 @@ impl IcebergRewrite {
         self.files.iter().map(|(_, file)| Arc::clone(file)).collect()
     }
 
-    /// Puts rows in the place of those of a file.
+    /// All of them as one table.
+    pub fn table(&self) -> Arc<dyn TableProvider> {
+        Arc::clone(&self.read)
+    }
+
+    /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
     /// Those of the rows, and for files that cannot be written.
     pub async fn replace(
         mut self,
-        file: usize,
+        file: Option<usize>,
         rows: BoxStream<'static, Result<RecordBatch>>,
     ) -> Result<Self> {
-        let path = self.files.get(file).map(|(path, _)| path.clone());
-        self.removed
-            .insert(path.ok_or_else(|| Error::internal("a file was to be changed that is not there"))?);
+        if let Some(file) = file {
+            let path = self.files.get(file).map(|(path, _)| path.clone());
+            let path = path.ok_or_else(|| Error::internal("a file was to be changed that is not there"))?;
+            self.removed.insert(path);
+        }
         let writer = written(self.writer, rows).await?;
         Ok(Self { writer, ..self })
     }

@@ -33,8 +33,8 @@ pub(in super::super) struct Removal<'a> {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Removed {
-    /// The snapshot that has the files.
-    pub(super) from: i64,
+    /// The snapshot that has the files, if the state has one.
+    pub(super) from: Option<i64>,
     untouched: Vec<ManifestFile>,
     rewritten: Vec<ManifestFile>,
     /// What is gone.
@@ -55,12 +55,18 @@ impl Removed {
     ) -> Result<Self> {
         let Removal { state, folder, pool, .. } = *removal;
         let corrupt = |detail: &str| FileError::corrupt(&folder.path(""), detail);
-        let from = state.current().ok_or_else(|| corrupt("it has no snapshot"))?;
-        let before = state.snapshot(from).ok_or_else(|| corrupt("its snapshot is not there"))?;
+        let from = state.current();
+        let manifests = match from {
+            Some(id) => {
+                let before = state.snapshot(id).ok_or_else(|| corrupt("its snapshot is not there"))?;
+                manifests_of(before, state, (folder, pool))?
+            }
+            None => Vec::new(),
+        };
         let (untouched, rewritten) = (Vec::new(), Vec::new());
         let mut removed = Self { from, untouched, rewritten, files: 0, rows: 0, bytes: 0 };
-        for manifest in manifests_of(before, state, (folder, pool))? {
-            if manifest.content != 0 {
+        for manifest in manifests {
+            if manifest.content != 0 || removal.files.is_empty() {
                 removed.untouched.push(manifest);
                 continue;
             }
