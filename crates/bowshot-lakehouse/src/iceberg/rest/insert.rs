@@ -70,6 +70,7 @@ impl IcebergCatalog {
     ) -> Result<()> {
         let (name, namespace) = (format!("{schema}.{table}"), parts(schema).unwrap_or_default());
         let (id, mut undetermined) = (append.id(), false);
+        let uuid = now.state.uuid().map(str::to_owned);
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(pause(attempt)).await;
@@ -96,8 +97,14 @@ impl IcebergCatalog {
                 Ok(Some(now)) => now,
                 Ok(None) | Err(_) => return Err(self.undetermined(&name, id)),
             };
-            if undetermined {
-                continue;
+            match (undetermined, now.state.uuid() == uuid.as_deref()) {
+                (true, true) => continue,
+                (true, false) => return Err(self.undetermined(&name, id)),
+                (false, true) => {}
+                (false, false) => {
+                    append.reclaim_files();
+                    return Err(discarded(append, made_anew(&name)).await);
+                }
             }
             append.reclaim_files();
             if !matches!(fault, CatalogFault::Conflict) {
@@ -222,6 +229,11 @@ async fn discarded(append: Append, error: Error) -> Error {
         Ok(())
     });
     removed.await.err().unwrap_or(error)
+}
+
+pub(super) fn made_anew(name: &str) -> Error {
+    let message = format!("`{name}` has become another table since the statement has begun");
+    Error::new(ErrorKind::Conflict, message).with_hint("run the statement again")
 }
 
 pub(super) fn gone(name: &str) -> Error {
