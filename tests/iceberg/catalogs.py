@@ -125,6 +125,10 @@ def holds(metadata, required):
             return metadata["table-uuid"] == required["uuid"]
         case "assert-ref-snapshot-id":
             return required["ref"] == "main" and current(metadata) == required["snapshot-id"]
+        case "assert-current-schema-id":
+            return metadata["current-schema-id"] == required["current-schema-id"]
+        case "assert-last-assigned-field-id":
+            return metadata["last-column-id"] == required["last-assigned-field-id"]
     raise ValueError(required)
 
 
@@ -144,6 +148,13 @@ def apply(metadata, update):
             metadata["current-snapshot-id"] = update["snapshot-id"]
             entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
             metadata.setdefault("snapshot-log", []).append(entry)
+        case "add-schema":
+            assert all(schema["schema-id"] != update["schema"]["schema-id"] for schema in metadata["schemas"])
+            metadata["schemas"].append(update["schema"])
+            metadata["last-column-id"] = max(metadata["last-column-id"], update["last-column-id"])
+        case "set-current-schema":
+            assert update["schema-id"] == -1
+            metadata["current-schema-id"] = metadata["schemas"][-1]["schema-id"]
         case other:
             raise ValueError(other)
 

@@ -108,6 +108,58 @@ def test_tables_of_rows(lake):
     assert (("db",), "other") not in catalog.tables, "a table without its rows is dropped"
 
 
+ALTERED = """CREATE TABLE lake.db.t (id INTEGER NOT NULL, word VARCHAR, price DECIMAL(9, 2), day DATE) PARTITIONED BY (day)"""
+
+
+def test_changed_columns(lake):
+    catalog, database = lake()
+    database.run(
+        "CREATE SCHEMA lake.db", ALTERED, "INSERT INTO lake.db.t VALUES (1, 'one', 1.50, DATE '2024-02-29')",
+        "ALTER TABLE lake.db.t ADD COLUMN more BIGINT, ADD COLUMN tags VARCHAR[]", "ALTER TABLE lake.db.t RENAME COLUMN word TO label",
+        "ALTER TABLE lake.db.t ALTER COLUMN id TYPE BIGINT, ALTER COLUMN price TYPE DECIMAL(12, 2), ALTER COLUMN id DROP NOT NULL",
+        "INSERT INTO lake.db.t VALUES (5000000000, 'two', 2.25, NULL, 7, ['x'])", "UPDATE lake.db.t SET more = 3 WHERE id = 1")
+    rows = sorted(made(catalog, "db", "t").scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [list(row.values())[:2] + list(row.values())[4:] for row in rows] == [[1, "one", 3, None], [5_000_000_000, "two", 7, ["x"]]]
+    kinds = {field.name: str(field.field_type) for field in made(catalog, "db", "t").schema().fields}
+    assert kinds == {"id": "long", "label": "string", "price": "decimal(12, 2)", "day": "date", "more": "long", "tags": "list<string>"}
+    schemas = len(made(catalog, "db", "t").metadata.schemas)
+    database.run("ALTER TABLE lake.db.t ADD COLUMN IF NOT EXISTS more BIGINT", "ALTER TABLE lake.db.t DROP COLUMN IF EXISTS nothing",
+                 "ALTER TABLE IF EXISTS lake.db.nothing DROP COLUMN id")
+    assert len(made(catalog, "db", "t").metadata.schemas) == schemas, "what is so already is not committed"
+    database.run("ALTER TABLE lake.db.t DROP COLUMN label", "ALTER TABLE lake.db.t ADD COLUMN label VARCHAR")
+    assert database.rows("SELECT id, label FROM lake.db.t ORDER BY id") == [(1, None), (5_000_000_000, None)], "another column of that name"
+
+
+@pytest.mark.parametrize("change", [
+    "ADD COLUMN word VARCHAR", "ADD COLUMN x INT NOT NULL DEFAULT 1", "ADD COLUMN x UBIGINT", "ADD COLUMN x INT DEFAULT 7", "DROP COLUMN day",
+    "DROP COLUMN nothing", "RENAME COLUMN word TO id", "RENAME COLUMN nothing TO x", "ALTER COLUMN word TYPE INT",
+    "ALTER COLUMN price TYPE DECIMAL(12, 3)", "ALTER COLUMN word SET NOT NULL", "RENAME TO lake.db.u", "ADD CHECK (id > 0)",
+    "DROP COLUMN word, DROP COLUMN nothing",
+])
+def test_what_no_column_becomes(lake, change):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", ALTERED)
+    refused(database, f"ALTER TABLE lake.db.t {change}")
+    assert len(made(catalog, "db", "t").metadata.schemas) == 1
+
+
+@pytest.mark.parametrize("status, is_made", [(409, False), (409, True), (503, True)])
+def test_columns_are_changed_once(lake, status, is_made):
+    """Somebody was faster; or the catalog has heard the request twice; or its answer was lost."""
+    catalog, database = lake(timeout="2s")
+    database.run("CREATE SCHEMA lake.db", ALTERED)
+
+    def fault(handler, commit):
+        catalog.commit_fault = None
+        assert not is_made or commit() == 200
+        return status
+
+    catalog.commit_fault = fault
+    database.run("ALTER TABLE lake.db.t ADD COLUMN more BIGINT")
+    assert database.arrow("SELECT * FROM lake.db.t").schema.names == ["id", "word", "price", "day", "more"]
+    assert len(made(catalog, "db", "t").metadata.schemas) == 2
+
+
 def test_what_is_there_and_what_is_not(lake):
     catalog, database = lake()
     refused(database, "CREATE TABLE lake.db.t (id BIGINT)", "db", "not found")
@@ -201,7 +253,7 @@ def test_rights(tmp_path):
                 for sql in (
                     "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
                     "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
-                    "DROP TABLE IF EXISTS lake.db.t", MERGE,
+                    "DROP TABLE IF EXISTS lake.db.t", MERGE, "ALTER TABLE lake.db.t ADD COLUMN x INT",
                 ):
                     refused(ada, sql)
                 assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}
@@ -212,6 +264,8 @@ def test_rights(tmp_path):
                 refused(ada, "DROP TABLE lake.db.own")
                 root.run("GRANT SELECT, INSERT, OWN ON lake.db.own TO ada", "CREATE ROW POLICY p ON lake.db.t FOR ada USING (id > 1)")
                 refused(ada, "INSERT INTO lake.db.t (id) VALUES (2)", "row policies")
+                refused(root, "ALTER TABLE lake.db.t RENAME COLUMN word TO x", "another name")
+                ada.run("ALTER TABLE lake.db.own ADD COLUMN word VARCHAR", "ALTER TABLE lake.db.own DROP COLUMN word")
                 ada.run("INSERT INTO lake.db.own VALUES (1)")
                 assert ada.one("SELECT count(*) FROM lake.db.own") == 1
                 ada.run("DROP TABLE lake.db.own")

@@ -79,6 +79,10 @@ impl Catalogs {
                 let table = (new.columns.as_ref(), partition.as_slice());
                 catalog.create_table(name, table, new.if_not_exists).await
             }
+            DatabaseDefinition::AlterTable { name, changes, if_exists } => {
+                let catalog = self.writable(&name.catalog)?;
+                catalog.alter_table((&name.schema, &name.name), changes, *if_exists).await
+            }
             DatabaseDefinition::DropTable { name, if_exists } => {
                 self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await
             }

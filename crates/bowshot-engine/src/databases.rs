@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
+pub use bowshot_lakehouse::iceberg::ColumnChange;
 pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -75,12 +76,12 @@ pub trait Databases: fmt::Debug + Send + Sync {
         caller: &Principal,
     ) -> Result<u64>;
 
-    /// Whether tables and schemas are made and dropped in a database.
+    /// Whether tables and schemas are made, changed and dropped in a database.
     fn has_definitions(&self, _database: &str) -> bool {
         false
     }
 
-    /// Makes or drops a table or a schema; whether there was something to do.
+    /// Makes, changes or drops a table or a schema; whether there was something to do.
     ///
     /// # Errors
     /// Those of the database; `Unsupported` where [`Self::has_definitions`] says so.
@@ -141,12 +142,13 @@ pub trait TableRewrite: fmt::Debug + Send {
     async fn commit(self: Box<Self>) -> Result<()>;
 }
 
-/// What is made or dropped in another database.
+/// What is made, changed or dropped in another database.
 #[derive(Debug, Clone)]
 pub enum DatabaseDefinition {
     CreateSchema { database: String, schema: String, if_not_exists: bool },
     DropSchema { database: String, schema: String, if_exists: bool },
     CreateTable(NewDatabaseTable),
+    AlterTable { name: EntryName, changes: Vec<ColumnChange>, if_exists: bool },
     DropTable { name: EntryName, if_exists: bool },
 }
 

@@ -174,6 +174,7 @@ fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<R
         DatabaseDefinition::CreateSchema { database, schema: name, .. } => ("create", schema(database, name)),
         DatabaseDefinition::DropSchema { database, schema: name, .. } => ("drop", schema(database, name)),
         DatabaseDefinition::CreateTable(new) => ("create", vec![changed(&new.name)]),
+        DatabaseDefinition::AlterTable { name, .. } => ("alter", vec![changed(name)]),
         DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
     }
 }

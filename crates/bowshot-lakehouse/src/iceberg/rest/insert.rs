@@ -18,7 +18,7 @@ use uuid::Uuid;
 /// Batches between the query and the files.
 const AHEAD: usize = 2;
 /// Attempts to commit, and the first pause between two; each later one is twice as long.
-const ATTEMPTS: u32 = 10;
+pub(super) const ATTEMPTS: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -197,7 +197,7 @@ fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState
 }
 
 /// The pause before an attempt, which differs between writers.
-fn pause(attempt: u32) -> Duration {
+pub(super) fn pause(attempt: u32) -> Duration {
     let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(attempt));
     let [random, ..] = Uuid::new_v4().into_bytes();
     pause / 2 + pause / 2 * u32::from(random) / 255

@@ -16,6 +16,7 @@ mod metrics;
 mod new_files;
 mod new_table;
 mod removal;
+mod schema_change;
 mod table_state;
 mod transform;
 
@@ -26,4 +27,6 @@ pub(super) use new_files::NewFiles;
 pub use new_table::NewPartition;
 pub(super) use new_table::table_request;
 pub(super) use removal::Removal;
+pub use schema_change::ColumnChange;
+pub(super) use schema_change::SchemaChange;
 pub(super) use table_state::TableState;
