@@ -254,6 +254,7 @@ def test_rights(tmp_path):
                     "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
                     "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
                     "DROP TABLE IF EXISTS lake.db.t", MERGE, "ALTER TABLE lake.db.t ADD COLUMN x INT",
+                    "OPTIMIZE lake.db.t", "VACUUM lake.db.t RETAIN 0 HOURS",
                 ):
                     refused(ada, sql)
                 assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}

@@ -210,6 +210,32 @@ def test_nobody_changes_rows_unless_the_operator_says_so(lake):  # noqa: F811
         refused(table.database, sql, "read-only")
 
 
+def test_optimize(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND, THIRD))
+    tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])
+    table.catalog.put("db", "t", tables.static(table.folder))
+    wanted = table.by_writer()
+    assert wanted.num_rows == 999
+    for sql in ("OPTIMIZE lake.db.t", "OPTIMIZE TABLE lake.db.t"):
+        table.database.run(sql)
+        table.check(wanted)
+        assert len(paths(table)) == 1
+        last = tables.static(table.folder).metadata.snapshots[-1]
+        assert len(tables.static(table.folder).metadata.snapshots) == 5, "one file is as few as there can be"
+        assert last.summary.operation.value == "replace" and last.summary["deleted-data-files"] == "3"
+    table.database.run("DELETE FROM lake.db.t WHERE id < 500")
+    assert table.by_writer().num_rows == len([n for n in wanted["id"].to_pylist() if n >= 500])
+
+
+def test_optimize_keeps_partitions(lake):  # noqa: F811
+    spec = PartitionSpec(PartitionField(source_id=4, field_id=1000, transform=IdentityTransform(), name="day"))
+    table = lake(ROWS, PLAIN, spec, before=(FIRST, SECOND, THIRD))
+    assert len(paths(table)) == 9
+    table.database.run("OPTIMIZE lake.db.t")
+    table.check(ROWS)
+    assert len(paths(table)) == 3
+
+
 def test_a_real_catalog(s3_tables, tmp_path):
     writer, entry, environment = s3_tables
     writer.create_namespace("changed")

@@ -83,6 +83,9 @@ impl Catalogs {
                 let catalog = self.writable(&name.catalog)?;
                 catalog.alter_table((&name.schema, &name.name), changes, *if_exists).await
             }
+            DatabaseDefinition::Optimize { .. } => {
+                Err(Error::internal("the files of a table were to be written again without their rows"))
+            }
             DatabaseDefinition::DropTable { name, if_exists } => {
                 self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await
             }
@@ -134,6 +137,11 @@ impl TableRewrite for Rewrite {
 
     fn table(&self) -> Arc<dyn TableProvider> {
         self.0.table()
+    }
+
+    async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)> {
+        let (open, places) = self.0.fragments().await?;
+        Ok((Box::new(Self(open)), places))
     }
 
     async fn replace(

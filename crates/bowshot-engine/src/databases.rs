@@ -125,6 +125,12 @@ pub trait TableRewrite: fmt::Debug + Send {
     /// All of it, as it was opened.
     fn table(&self) -> Arc<dyn TableProvider>;
 
+    /// The places of files whose rows are to go to fewer and larger ones as they are; what is committed then changes no row.
+    ///
+    /// # Errors
+    /// Those of the database.
+    async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)>;
+
     /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
@@ -145,11 +151,30 @@ pub trait TableRewrite: fmt::Debug + Send {
 /// What is made, changed or dropped in another database.
 #[derive(Debug, Clone)]
 pub enum DatabaseDefinition {
-    CreateSchema { database: String, schema: String, if_not_exists: bool },
-    DropSchema { database: String, schema: String, if_exists: bool },
+    CreateSchema {
+        database: String,
+        schema: String,
+        if_not_exists: bool,
+    },
+    DropSchema {
+        database: String,
+        schema: String,
+        if_exists: bool,
+    },
     CreateTable(NewDatabaseTable),
-    AlterTable { name: EntryName, changes: Vec<ColumnChange>, if_exists: bool },
-    DropTable { name: EntryName, if_exists: bool },
+    AlterTable {
+        name: EntryName,
+        changes: Vec<ColumnChange>,
+        if_exists: bool,
+    },
+    DropTable {
+        name: EntryName,
+        if_exists: bool,
+    },
+    /// Done by [`TableRewrite::fragments`].
+    Optimize {
+        name: EntryName,
+    },
 }
 
 /// A table without rows.

@@ -93,7 +93,9 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
                 access.check_make(&new.name.catalog, &new.name.schema)?;
             }
             // What is not seen may be there, and is not dropped for that.
-            DatabaseDefinition::DropTable { name, .. } | DatabaseDefinition::AlterTable { name, .. } => {
+            DatabaseDefinition::DropTable { name, .. }
+            | DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::Optimize { name } => {
                 access.check(Privilege::Own, name)?;
             }
         },

@@ -176,6 +176,7 @@ fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<R
         DatabaseDefinition::CreateTable(new) => ("create", vec![changed(&new.name)]),
         DatabaseDefinition::AlterTable { name, .. } => ("alter", vec![changed(name)]),
         DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
+        DatabaseDefinition::Optimize { name } => ("optimize", vec![changed(name)]),
     }
 }
 

@@ -13,14 +13,16 @@ use crate::write::external_definition::DatabaseDefine;
 use crate::write::external_rewrite::{DatabaseRewrite, acts, new_rows, over_file, rows_after};
 use crate::write::merge::{TWICE, changed_twice};
 use crate::write::rows::{checked, stream};
+use bowshot_api::catalog_names::TARGET;
 use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
 use bowshot_tables::EntryName;
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -57,6 +59,10 @@ impl EngineSession {
         rows: &[RecordBatch],
     ) -> Result<Option<u64>> {
         let databases = &self.shared.parts.databases;
+        if let DatabaseDefinition::Optimize { name } = &define.definition {
+            self.optimize_in_database(name, plan).await?;
+            return Ok(None);
+        }
         let is_made = databases.define(&define.definition).await?;
         let DatabaseDefinition::CreateTable(new) = &define.definition else { return Ok(None) };
         match (define.has_rows, is_made) {
@@ -144,6 +150,23 @@ impl EngineSession {
             open.commit().await?;
         }
         Ok(changed)
+    }
+
+    /// Writes the rows of small files, and of those with deleted rows, to fewer and larger ones.
+    async fn optimize_in_database(&self, name: &EntryName, plan: &AuthorizedPlan) -> Result<()> {
+        let state = self.state(plan.pinned());
+        let open = self.shared.parts.databases.rewrite(name).await?;
+        let (mut open, fragments) = open.fragments().await?;
+        let files = open.files();
+        for place in &fragments {
+            let file = files.get(*place).ok_or_else(|| Error::internal("a file of a table is not there"))?;
+            let rows = LogicalPlanBuilder::scan(TARGET, provider_as_source(Arc::clone(file)), None);
+            let rows = rows.and_then(LogicalPlanBuilder::build).map_err(classify)?;
+            let (rows, origin) = stream(&state, &rows).await?;
+            open = open.replace(Some(*place), rows).await?;
+            checked(origin.as_ref())?;
+        }
+        if fragments.is_empty() { Ok(()) } else { open.commit().await }
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.

@@ -33,9 +33,9 @@ impl DatabaseDefine {
             DatabaseDefinition::CreateSchema { database, .. }
             | DatabaseDefinition::DropSchema { database, .. } => database,
             DatabaseDefinition::CreateTable(new) => &new.name.catalog,
-            DatabaseDefinition::AlterTable { name, .. } | DatabaseDefinition::DropTable { name, .. } => {
-                &name.catalog
-            }
+            DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::DropTable { name, .. }
+            | DatabaseDefinition::Optimize { name } => &name.catalog,
         }
     }
 }

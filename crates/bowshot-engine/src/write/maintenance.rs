@@ -2,9 +2,12 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
+use crate::databases::DatabaseDefinition;
 use crate::write::ddl::Ddl;
+use crate::write::external_definition::DatabaseDefine;
 use crate::write::{Write, refresh};
 use bowshot_api::Result;
+use bowshot_tables::EntryName;
 use chrono::Duration;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -16,8 +19,25 @@ const RETAIN: Duration = Duration::days(7);
 ///
 /// # Errors
 /// `NotFound` without the table.
-pub(crate) fn optimize(table: &ObjectName, names: &Names) -> Result<Ddl> {
-    Ok(Ddl::Optimize { name: names.writable(table)?.0 })
+pub(crate) fn optimize(table: &ObjectName, names: &Names) -> Result<Write> {
+    if let Some(name) = in_database(table, names)? {
+        return Ok(of_database(DatabaseDefinition::Optimize { name }));
+    }
+    Ok(Write::Ddl(Ddl::Optimize { name: names.writable(table)?.0 }))
+}
+
+/// The table, if it is in another database that has its rows in files.
+fn in_database(table: &ObjectName, names: &Names) -> Result<Option<EntryName>> {
+    let name = names.resolve(table)?;
+    if !names.parts.databases.has_definitions(&name.catalog) {
+        return Ok(None);
+    }
+    names.parts.databases.check_writable(&name.catalog)?;
+    Ok(Some(name))
+}
+
+fn of_database(definition: DatabaseDefinition) -> Write {
+    Write::DatabaseDefine(DatabaseDefine { definition, has_rows: false })
 }
 
 /// `VACUUM t [RETAIN …]`

@@ -149,6 +149,7 @@ impl Append {
         let removed = self.removed.as_ref().filter(|removed| removed.files > 0);
         let operation = match (removed, &self.manifest) {
             (None, _) => "append",
+            (Some(Removed { is_compaction: true, .. }), _) => "replace",
             (Some(_), None) => "delete",
             (Some(_), Some(_)) => "overwrite",
         };

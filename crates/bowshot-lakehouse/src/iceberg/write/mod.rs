@@ -10,6 +10,7 @@
 mod append;
 mod avro;
 mod column_bounds;
+mod compaction;
 mod data_files;
 mod manifest;
 mod metrics;
@@ -21,6 +22,7 @@ mod table_state;
 mod transform;
 
 pub(super) use append::Append;
+pub(super) use compaction::small_files;
 pub(super) use data_files::{RowWriter, WrittenFile};
 pub(super) use metrics::Metrics;
 pub(super) use new_files::NewFiles;
