@@ -236,6 +236,67 @@ def test_optimize_keeps_partitions(lake):  # noqa: F811
     assert len(paths(table)) == 3
 
 
+def named(table):
+    """The files that the snapshots of a table name."""
+    read, found = tables.static(table.folder), set()
+    for snapshot in read.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(read.io):
+            found |= {manifest.manifest_path, *(entry.data_file.file_path for entry in manifest.fetch_manifest_entry(read.io))}
+    return {name.rsplit("/", 1)[-1] for name in found}
+
+
+def test_vacuum(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])
+    table.catalog.put("db", "t", tables.static(table.folder))
+    table.database.run("OPTIMIZE lake.db.t", "DELETE FROM lake.db.t WHERE id < 10")
+    wanted, before = table.by_writer(), table.files()
+    table.database.run("VACUUM lake.db.t")
+    assert table.files() == before and len(tables.static(table.folder).metadata.snapshots) == 5, "they are kept for a week"
+    first = tables.static(table.folder).metadata.snapshots[0].snapshot_id
+    table.catalog.tables[("db",), "t"][1]["refs"]["audit"] = {"snapshot-id": first, "type": "tag"}
+    table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+    assert [snapshot.snapshot_id for snapshot in tables.static(table.folder).metadata.snapshots][0] == first
+    assert len(tables.static(table.folder).metadata.snapshots) == 2
+    table.check(wanted)
+    assert table.database.one(f"SELECT count(*) FROM lake.db.t FOR VERSION AS OF {first}") == 400
+    del table.catalog.tables[("db",), "t"][1]["refs"]["audit"]
+    table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+    table.check(wanted)
+    assert len(paths(table)) == 1 and {path.rsplit("/", 1)[-1] for path in paths(table)} < set(table.files())
+    assert set(table.files()) <= named(table), "files that no snapshot names are gone"
+    table.database.run("INSERT INTO lake.db.t (id) VALUES (7000)", "DELETE FROM lake.db.t WHERE id = 7000")
+    table.check(wanted)
+
+
+@pytest.mark.parametrize("status, is_made", [(409, False), (503, True), (503, False)])
+def test_files_go_when_the_catalog_has_forgotten_them(lake, status, is_made):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,), timeout="2s")
+    table.database.run("UPDATE lake.db.t SET number = 1 WHERE id = 7")
+    before = set(table.files())
+
+    def fault(handler, commit):
+        if status == 409:
+            table.catalog.commit_fault = None
+        return commit() and status if is_made else status
+
+    table.catalog.commit_fault = fault
+    if is_made or status == 409:
+        table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+        assert set(table.files()) < before
+    else:
+        refused(table.database, "VACUUM lake.db.t RETAIN 0 HOURS")
+        assert set(table.files()) == before
+    assert table.by_writer().num_rows == 400
+
+
+def test_a_table_that_keeps_its_files(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    table.catalog.tables[("db",), "t"][1]["properties"]["gc.enabled"] = "false"
+    refused(table.database, "VACUUM lake.db.t RETAIN 0 HOURS", "gc.enabled")
+
+
 def test_a_real_catalog(s3_tables, tmp_path):
     writer, entry, environment = s3_tables
     writer.create_namespace("changed")

@@ -83,6 +83,9 @@ impl Catalogs {
                 let catalog = self.writable(&name.catalog)?;
                 catalog.alter_table((&name.schema, &name.name), changes, *if_exists).await
             }
+            DatabaseDefinition::Vacuum { name, retain } => {
+                self.writable(&name.catalog)?.vacuum((&name.schema, &name.name), *retain).await
+            }
             DatabaseDefinition::Optimize { .. } => {
                 Err(Error::internal("the files of a table were to be written again without their rows"))
             }

@@ -9,6 +9,7 @@ use bowshot_formats::table_version::AsOf;
 pub use bowshot_lakehouse::iceberg::ColumnChange;
 pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
+use chrono::TimeDelta;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
@@ -170,6 +171,11 @@ pub enum DatabaseDefinition {
     DropTable {
         name: EntryName,
         if_exists: bool,
+    },
+    /// Forgets the states of a table that were current longer ago than this alone.
+    Vacuum {
+        name: EntryName,
+        retain: TimeDelta,
     },
     /// Done by [`TableRewrite::fragments`].
     Optimize {

@@ -177,6 +177,7 @@ fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<R
         DatabaseDefinition::AlterTable { name, .. } => ("alter", vec![changed(name)]),
         DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
         DatabaseDefinition::Optimize { name } => ("optimize", vec![changed(name)]),
+        DatabaseDefinition::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
     }
 }
 

@@ -182,7 +182,8 @@ impl EngineSession {
                 self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
             }
             MaintenanceStatement::Vacuum { table, retain } => {
-                self.defined(maintenance::vacuum(&table, retain, &names)?, pinned).await
+                let write = maintenance::vacuum(&table, retain, &names)?;
+                self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
             }
             MaintenanceStatement::SetRefresh { view, every } => {
                 self.defined(maintenance::set_refresh(&view, every, &names)?, pinned).await

@@ -35,7 +35,8 @@ impl DatabaseDefine {
             DatabaseDefinition::CreateTable(new) => &new.name.catalog,
             DatabaseDefinition::AlterTable { name, .. }
             | DatabaseDefinition::DropTable { name, .. }
-            | DatabaseDefinition::Optimize { name } => &name.catalog,
+            | DatabaseDefinition::Optimize { name }
+            | DatabaseDefinition::Vacuum { name, .. } => &name.catalog,
         }
     }
 }

@@ -44,10 +44,17 @@ fn of_database(definition: DatabaseDefinition) -> Write {
 ///
 /// # Errors
 /// `NotFound` without the table.
-pub(crate) fn vacuum(table: &ObjectName, retain: Option<std::time::Duration>, names: &Names) -> Result<Ddl> {
+pub(crate) fn vacuum(
+    table: &ObjectName,
+    retain: Option<std::time::Duration>,
+    names: &Names,
+) -> Result<Write> {
+    let retain = retain.and_then(|retain| Duration::from_std(retain).ok()).unwrap_or(RETAIN);
+    if let Some(name) = in_database(table, names)? {
+        return Ok(of_database(DatabaseDefinition::Vacuum { name, retain }));
+    }
     let (name, _) = names.writable(table)?;
-    let retain = retain.and_then(|retain| Duration::from_std(retain).ok());
-    Ok(Ddl::Vacuum { name, retain: retain.unwrap_or(RETAIN) })
+    Ok(Write::Ddl(Ddl::Vacuum { name, retain }))
 }
 
 /// `ALTER MATERIALIZED VIEW v SET REFRESH …`

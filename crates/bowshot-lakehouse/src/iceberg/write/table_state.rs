@@ -86,10 +86,24 @@ impl TableState {
         self.number("current-snapshot-id").filter(|id| *id >= 0)
     }
 
+    /// The snapshots that the metadata have.
+    pub(super) fn snapshots(&self) -> impl Iterator<Item = &Value> {
+        self.whole.get("snapshots").and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// Tags, and branches beside the main one.
+    pub(super) fn refs(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let refs = self.whole.get("refs").and_then(Value::as_object).into_iter().flatten();
+        refs.filter(|(name, _)| *name != "main")
+    }
+
+    pub(super) fn property(&self, key: &str) -> Option<&str> {
+        self.whole.get("properties")?.get(key)?.as_str()
+    }
+
     /// A snapshot as the metadata have it.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Value> {
-        let snapshots = self.whole.get("snapshots")?.as_array()?;
-        snapshots.iter().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
+        self.snapshots().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
     }
 
     fn with_id(&self, list: &str, key: &str, id: i64) -> Option<&Value> {
