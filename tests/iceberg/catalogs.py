@@ -124,7 +124,13 @@ def holds(metadata, required):
         case "assert-table-uuid":
             return metadata["table-uuid"] == required["uuid"]
         case "assert-ref-snapshot-id":
-            return required["ref"] == "main" and current(metadata) == required["snapshot-id"]
+            if required["ref"] == "main":
+                return current(metadata) == required["snapshot-id"]
+            return metadata.get("refs", {}).get(required["ref"], {}).get("snapshot-id") == required["snapshot-id"]
+        case "assert-current-schema-id":
+            return metadata["current-schema-id"] == required["current-schema-id"]
+        case "assert-last-assigned-field-id":
+            return metadata["last-column-id"] == required["last-assigned-field-id"]
     raise ValueError(required)
 
 
@@ -144,6 +150,18 @@ def apply(metadata, update):
             metadata["current-snapshot-id"] = update["snapshot-id"]
             entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
             metadata.setdefault("snapshot-log", []).append(entry)
+        case "remove-snapshots":
+            gone = set(update["snapshot-ids"])
+            assert not gone & {current(metadata), *(ref["snapshot-id"] for ref in metadata.get("refs", {}).values())}
+            for key in ("snapshots", "snapshot-log"):
+                metadata[key] = [one for one in metadata.get(key, []) if one["snapshot-id"] not in gone]
+        case "add-schema":
+            assert all(schema["schema-id"] != update["schema"]["schema-id"] for schema in metadata["schemas"])
+            metadata["schemas"].append(update["schema"])
+            metadata["last-column-id"] = max(metadata["last-column-id"], update["last-column-id"])
+        case "set-current-schema":
+            assert update["schema-id"] == -1
+            metadata["current-schema-id"] = metadata["schemas"][-1]["schema-id"]
         case other:
             raise ValueError(other)
 

@@ -68,6 +68,34 @@ def test_columns_and_partitions(lake):
     assert ("db", "t") in database.rows("SELECT table_schema, table_name FROM lake.information_schema.tables")
 
 
+@pytest.mark.parametrize("clause", ["PARTITION BY", "PARTITIONED BY"])
+def test_partitions_of_columns_that_are_listed(lake, clause):
+    catalog, database = lake()
+    parts = "bucket(16, id), days(at), truncate(2, word)"
+    database.run("CREATE SCHEMA lake.db", f"CREATE TABLE lake.db.t (id BIGINT, word VARCHAR, at TIMESTAMP) {clause} ({parts})",
+                 f"CREATE TABLE lake.db.u {clause} ({parts}) AS SELECT * FROM lake.db.t")
+    for name in "tu":
+        assert [(field.name, field.transform) for field in made(catalog, "db", name).spec().fields] == [
+            ("id_bucket", BucketTransform(16)), ("at_day", DayTransform()), ("word_trunc", TruncateTransform(2))]
+    # Of tables here, it says nothing about what they are.
+    database.run(f"CREATE TABLE own (id BIGINT) {clause} (bucket(16, id))", "INSERT INTO own VALUES (1)")
+    refused(database, "CREATE TABLE lake.db.v (id BIGINT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10))", "another database")
+    assert database.one("SELECT count(*) FROM own") == 1
+
+
+def test_nested_values_that_are_written_out(lake):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", """
+        CREATE TABLE lake.db.t (id BIGINT, tags VARCHAR[], spot STRUCT(x BIGINT, y VARCHAR), counts MAP(VARCHAR, BIGINT), deep BIGINT[][])""")
+    database.run(
+        "INSERT INTO lake.db.t VALUES (1, ARRAY['a', NULL], {'x': 1, 'y': 'b'}, MAP {'k': 3}, [[1], [2, 3]])",
+        "INSERT INTO lake.db.t (tags, id) VALUES (ARRAY['c'], 2), (NULL, 3)", "UPDATE lake.db.t SET tags = ARRAY['d', 'e'] WHERE id = 2")
+    rows = {row["id"]: row for row in made(catalog, "db", "t").scan().to_arrow().to_pylist()}
+    assert rows[1] == {"id": 1, "tags": ["a", None], "spot": {"x": 1, "y": "b"}, "counts": [("k", 3)], "deep": [[1], [2, 3]]}
+    assert rows[2]["tags"] == ["d", "e"] and rows[3]["tags"] is None
+    assert database.one("SELECT id FROM lake.db.t WHERE tags[1] = 'a' AND counts['k'] = 3") == 1
+
+
 def test_tables_of_rows(lake):
     catalog, database = lake()
     database.run("CREATE SCHEMA lake.db", "CREATE TABLE lake.db.t PARTITIONED BY (day) AS SELECT * FROM rows")
@@ -78,6 +106,58 @@ def test_tables_of_rows(lake):
     assert database.one("SELECT count(*) FROM lake.db.t") == 1000
     refused(database, "CREATE TABLE lake.db.other AS SELECT 1 / (id - 500) AS x FROM rows")
     assert (("db",), "other") not in catalog.tables, "a table without its rows is dropped"
+
+
+ALTERED = """CREATE TABLE lake.db.t (id INTEGER NOT NULL, word VARCHAR, price DECIMAL(9, 2), day DATE) PARTITIONED BY (day)"""
+
+
+def test_changed_columns(lake):
+    catalog, database = lake()
+    database.run(
+        "CREATE SCHEMA lake.db", ALTERED, "INSERT INTO lake.db.t VALUES (1, 'one', 1.50, DATE '2024-02-29')",
+        "ALTER TABLE lake.db.t ADD COLUMN more BIGINT, ADD COLUMN tags VARCHAR[]", "ALTER TABLE lake.db.t RENAME COLUMN word TO label",
+        "ALTER TABLE lake.db.t ALTER COLUMN id TYPE BIGINT, ALTER COLUMN price TYPE DECIMAL(12, 2), ALTER COLUMN id DROP NOT NULL",
+        "INSERT INTO lake.db.t VALUES (5000000000, 'two', 2.25, NULL, 7, ['x'])", "UPDATE lake.db.t SET more = 3 WHERE id = 1")
+    rows = sorted(made(catalog, "db", "t").scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert [list(row.values())[:2] + list(row.values())[4:] for row in rows] == [[1, "one", 3, None], [5_000_000_000, "two", 7, ["x"]]]
+    kinds = {field.name: str(field.field_type) for field in made(catalog, "db", "t").schema().fields}
+    assert kinds == {"id": "long", "label": "string", "price": "decimal(12, 2)", "day": "date", "more": "long", "tags": "list<string>"}
+    schemas = len(made(catalog, "db", "t").metadata.schemas)
+    database.run("ALTER TABLE lake.db.t ADD COLUMN IF NOT EXISTS more BIGINT", "ALTER TABLE lake.db.t DROP COLUMN IF EXISTS nothing",
+                 "ALTER TABLE IF EXISTS lake.db.nothing DROP COLUMN id")
+    assert len(made(catalog, "db", "t").metadata.schemas) == schemas, "what is so already is not committed"
+    database.run("ALTER TABLE lake.db.t DROP COLUMN label", "ALTER TABLE lake.db.t ADD COLUMN label VARCHAR")
+    assert database.rows("SELECT id, label FROM lake.db.t ORDER BY id") == [(1, None), (5_000_000_000, None)], "another column of that name"
+
+
+@pytest.mark.parametrize("change", [
+    "ADD COLUMN word VARCHAR", "ADD COLUMN x INT NOT NULL DEFAULT 1", "ADD COLUMN x UBIGINT", "ADD COLUMN x INT DEFAULT 7", "DROP COLUMN day",
+    "DROP COLUMN nothing", "RENAME COLUMN word TO id", "RENAME COLUMN nothing TO x", "ALTER COLUMN word TYPE INT",
+    "ALTER COLUMN price TYPE DECIMAL(12, 3)", "ALTER COLUMN word SET NOT NULL", "RENAME TO lake.db.u", "ADD CHECK (id > 0)",
+    "DROP COLUMN word, DROP COLUMN nothing",
+])
+def test_what_no_column_becomes(lake, change):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", ALTERED)
+    refused(database, f"ALTER TABLE lake.db.t {change}")
+    assert len(made(catalog, "db", "t").metadata.schemas) == 1
+
+
+@pytest.mark.parametrize("status, is_made", [(409, False), (409, True), (503, True)])
+def test_columns_are_changed_once(lake, status, is_made):
+    """Somebody was faster; or the catalog has heard the request twice; or its answer was lost."""
+    catalog, database = lake(timeout="2s")
+    database.run("CREATE SCHEMA lake.db", ALTERED)
+
+    def fault(handler, commit):
+        catalog.commit_fault = None
+        assert not is_made or commit() == 200
+        return status
+
+    catalog.commit_fault = fault
+    database.run("ALTER TABLE lake.db.t ADD COLUMN more BIGINT")
+    assert database.arrow("SELECT * FROM lake.db.t").schema.names == ["id", "word", "price", "day", "more"]
+    assert len(made(catalog, "db", "t").metadata.schemas) == 2
 
 
 def test_what_is_there_and_what_is_not(lake):
@@ -156,6 +236,9 @@ def login(server, user):
     return database
 
 
+MERGE = "MERGE INTO lake.db.t AS t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
+
+
 def test_rights(tmp_path):
     """Those that tables here need, by the names of what is made, filled and dropped."""
     (tmp_path / "warehouse").mkdir()
@@ -170,16 +253,20 @@ def test_rights(tmp_path):
                 for sql in (
                     "CREATE SCHEMA lake.more", "DROP SCHEMA lake.db", "DROP SCHEMA IF EXISTS lake.db", "CREATE TABLE lake.db.own (id BIGINT)",
                     "CREATE TABLE lake.db.own AS SELECT 1 AS id", "INSERT INTO lake.db.t VALUES (1, 'x')", "DROP TABLE lake.db.t",
-                    "DROP TABLE IF EXISTS lake.db.t",
+                    "DROP TABLE IF EXISTS lake.db.t", MERGE, "ALTER TABLE lake.db.t ADD COLUMN x INT",
+                    "OPTIMIZE lake.db.t", "VACUUM lake.db.t RETAIN 0 HOURS",
                 ):
                     refused(ada, sql)
                 assert list(catalog.tables) == [(("db",), "t")] and catalog.namespaces == {("db",)}
                 root.run("GRANT INSERT (id) ON lake.db.t TO ada", "GRANT CREATE ON SCHEMA lake.db TO ada")
                 refused(ada, "INSERT INTO lake.db.t (id, word) VALUES (1, 'x')")
+                refused(ada, MERGE)
                 ada.run("INSERT INTO lake.db.t (id) VALUES (1)", "CREATE TABLE lake.db.own (id BIGINT)")
                 refused(ada, "DROP TABLE lake.db.own")
                 root.run("GRANT SELECT, INSERT, OWN ON lake.db.own TO ada", "CREATE ROW POLICY p ON lake.db.t FOR ada USING (id > 1)")
                 refused(ada, "INSERT INTO lake.db.t (id) VALUES (2)", "row policies")
+                refused(root, "ALTER TABLE lake.db.t RENAME COLUMN word TO x", "another name")
+                ada.run("ALTER TABLE lake.db.own ADD COLUMN word VARCHAR", "ALTER TABLE lake.db.own DROP COLUMN word")
                 ada.run("INSERT INTO lake.db.own VALUES (1)")
                 assert ada.one("SELECT count(*) FROM lake.db.own") == 1
                 ada.run("DROP TABLE lake.db.own")

@@ -118,6 +118,63 @@ def test_somebody_was_faster(lake):  # noqa: F811
     assert table.by_writer().num_rows == 699
 
 
+SOURCE = "(SELECT id + 500 AS id, 'merged' AS word FROM rows WHERE id % 50 = 0) AS s"
+TWICE = "USING (VALUES (5, 'a'), (5, 'b'), (401, 'c')) AS s (id, word) ON t.id = s.id WHEN MATCHED THEN UPDATE SET word = s.word"
+
+
+@pytest.mark.parametrize("clauses, written_again", [
+    ("WHEN MATCHED THEN UPDATE SET word = s.word", 2),
+    ("WHEN MATCHED AND t.number IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET word = s.word, number = t.id", 2),
+    ("WHEN NOT MATCHED THEN INSERT (id, word) VALUES (s.id, s.word)", 0),
+    ("WHEN NOT MATCHED AND s.id > 1200 THEN DO NOTHING WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)", 0),
+    ("WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY TARGET THEN INSERT VALUES (s.id, s.word, 7, DATE '2024-05-01')", 2),
+    ("WHEN NOT MATCHED BY SOURCE AND t.id < 100 THEN DELETE WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)", 1),
+    ("WHEN NOT MATCHED BY SOURCE THEN UPDATE SET word = 'lonely' WHEN MATCHED THEN DELETE", 3),
+    ("WHEN MATCHED THEN DO NOTHING", 0),
+])
+def test_merge(lake, clauses, written_again):  # noqa: F811
+    """As into a table here."""
+    table = lake(ROWS, before=(FIRST, SECOND, THIRD))
+    before = paths(table)
+    table.database.run("CREATE TABLE own AS SELECT * FROM lake.db.t")
+    changed = count(table.database, f"MERGE INTO own AS t USING {SOURCE} ON t.id = s.id {clauses}")
+    wanted = table.database.arrow("SELECT * FROM own")
+    assert count(table.database, f"MERGE INTO lake.db.t AS t USING {SOURCE} ON t.id = s.id {clauses}") == changed
+    table.check(wanted.cast(ROWS.schema))
+    assert len(before - paths(table)) == written_again
+    assert len(tables.static(table.folder).metadata.snapshots) == 3 + bool(changed)
+
+
+def test_rows_that_meet_several(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    before = table.files()
+    refused(table.database, f"MERGE INTO lake.db.t AS t {TWICE}", "changed twice")
+    assert table.files() == before
+    once = TWICE.replace("MATCHED", "MATCHED AND s.word <> 'b'")
+    assert count(table.database, f"MERGE INTO lake.db.t AS t {once}") == 2
+    assert table.database.rows("SELECT id, word FROM lake.db.t WHERE word < 'd' ORDER BY id") == [(5, "a"), (401, "c")]
+    assert table.by_writer().num_rows == 700
+
+
+def test_merge_adds_what_the_table_that_it_has_read_lacks(lake):  # noqa: F811
+    table = lake(ROWS)
+    merge = """WITH s AS (SELECT * FROM rows) MERGE INTO lake.db.t AS t USING s ON t.id = s.id
+        WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.word, s.number, s.day)"""
+
+    def fault(handler, commit):
+        table.catalog.commit_fault = None
+        tables.append_file(table.folder, FIRST)
+        table.catalog.put("db", "t", tables.static(table.folder))
+        return 409
+
+    table.catalog.commit_fault = fault
+    refused(table.database, merge, "others have changed the table")
+    assert [count(table.database, merge) for _ in range(2)] == [600, 0]
+    table.check(ROWS)
+    last = tables.static(table.folder).metadata.snapshots[-1].summary
+    assert last.operation.value == "append" and last["total-data-files"] == "2" and last["total-records"] == "1000"
+
+
 def test_a_lost_answer(lake):  # noqa: F811
     table = lake(ROWS, before=(FIRST,), timeout="2s")
 
@@ -136,7 +193,9 @@ def test_a_lost_answer(lake):  # noqa: F811
     "DELETE FROM lake.db.t USING rows WHERE t.id = rows.id", "UPDATE lake.db.t SET number = 1 FROM rows WHERE t.id = rows.id",
     "DELETE FROM lake.db.t WHERE id = 1 RETURNING id", "UPDATE lake.db.t SET nothing = 1", "UPDATE lake.db.t SET number = 1, number = 2",
     "DELETE FROM lake.db.t WHERE random() < 0.5", "UPDATE lake.db.t SET number = 100000000000", "DELETE FROM lake.db.nothing",
-    "MERGE INTO lake.db.t USING rows ON t.id = rows.id WHEN MATCHED THEN DELETE",
+    "MERGE INTO lake.db.t USING rows ON t.id = rows.id WHEN MATCHED THEN DELETE RETURNING t.id",
+    "MERGE INTO lake.db.t USING rows ON t.id = rows.id WHEN MATCHED AND random() < 0.5 THEN DELETE",
+    "MERGE INTO lake.db.t USING rows ON t.id = rows.id WHEN MATCHED THEN UPDATE SET nothing = 1",
 ])
 def test_what_is_refused(lake, sql):  # noqa: F811
     table = lake(ROWS, before=(FIRST,))
@@ -147,8 +206,95 @@ def test_what_is_refused(lake, sql):  # noqa: F811
 
 def test_nobody_changes_rows_unless_the_operator_says_so(lake):  # noqa: F811
     table = lake(ROWS, before=(FIRST,), read_only=True)
-    for sql in ("DELETE FROM lake.db.t", "UPDATE lake.db.t SET number = 1", "TRUNCATE TABLE lake.db.t"):
+    for sql in ("DELETE FROM lake.db.t", "UPDATE lake.db.t SET number = 1", "TRUNCATE TABLE lake.db.t", f"MERGE INTO lake.db.t AS t {TWICE}"):
         refused(table.database, sql, "read-only")
+
+
+def test_optimize(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND, THIRD))
+    tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])
+    table.catalog.put("db", "t", tables.static(table.folder))
+    wanted = table.by_writer()
+    assert wanted.num_rows == 999
+    for sql in ("OPTIMIZE lake.db.t", "OPTIMIZE TABLE lake.db.t"):
+        table.database.run(sql)
+        table.check(wanted)
+        assert len(paths(table)) == 1
+        last = tables.static(table.folder).metadata.snapshots[-1]
+        assert len(tables.static(table.folder).metadata.snapshots) == 5, "one file is as few as there can be"
+        assert last.summary.operation.value == "replace" and last.summary["deleted-data-files"] == "3"
+    table.database.run("DELETE FROM lake.db.t WHERE id < 500")
+    assert table.by_writer().num_rows == len([n for n in wanted["id"].to_pylist() if n >= 500])
+
+
+def test_optimize_keeps_partitions(lake):  # noqa: F811
+    spec = PartitionSpec(PartitionField(source_id=4, field_id=1000, transform=IdentityTransform(), name="day"))
+    table = lake(ROWS, PLAIN, spec, before=(FIRST, SECOND, THIRD))
+    assert len(paths(table)) == 9
+    table.database.run("OPTIMIZE lake.db.t")
+    table.check(ROWS)
+    assert len(paths(table)) == 3
+
+
+def named(table):
+    """The files that the snapshots of a table name."""
+    read, found = tables.static(table.folder), set()
+    for snapshot in read.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(read.io):
+            found |= {manifest.manifest_path, *(entry.data_file.file_path for entry in manifest.fetch_manifest_entry(read.io))}
+    return {name.rsplit("/", 1)[-1] for name in found}
+
+
+def test_vacuum(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])
+    table.catalog.put("db", "t", tables.static(table.folder))
+    table.database.run("OPTIMIZE lake.db.t", "DELETE FROM lake.db.t WHERE id < 10")
+    wanted, before = table.by_writer(), table.files()
+    table.database.run("VACUUM lake.db.t")
+    assert table.files() == before and len(tables.static(table.folder).metadata.snapshots) == 5, "they are kept for a week"
+    first = tables.static(table.folder).metadata.snapshots[0].snapshot_id
+    table.catalog.tables[("db",), "t"][1]["refs"]["audit"] = {"snapshot-id": first, "type": "tag"}
+    table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+    assert [snapshot.snapshot_id for snapshot in tables.static(table.folder).metadata.snapshots][0] == first
+    assert len(tables.static(table.folder).metadata.snapshots) == 2
+    table.check(wanted)
+    assert table.database.one(f"SELECT count(*) FROM lake.db.t FOR VERSION AS OF {first}") == 400
+    del table.catalog.tables[("db",), "t"][1]["refs"]["audit"]
+    table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+    table.check(wanted)
+    assert len(paths(table)) == 1 and {path.rsplit("/", 1)[-1] for path in paths(table)} < set(table.files())
+    assert set(table.files()) <= named(table), "files that no snapshot names are gone"
+    table.database.run("INSERT INTO lake.db.t (id) VALUES (7000)", "DELETE FROM lake.db.t WHERE id = 7000")
+    table.check(wanted)
+
+
+@pytest.mark.parametrize("status, is_made", [(409, False), (503, True), (503, False)])
+def test_files_go_when_the_catalog_has_forgotten_them(lake, status, is_made):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,), timeout="2s")
+    table.database.run("UPDATE lake.db.t SET number = 1 WHERE id = 7")
+    before = set(table.files())
+
+    def fault(handler, commit):
+        if status == 409:
+            table.catalog.commit_fault = None
+        return commit() and status if is_made else status
+
+    table.catalog.commit_fault = fault
+    if is_made or status == 409:
+        table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+        assert set(table.files()) < before
+    else:
+        refused(table.database, "VACUUM lake.db.t RETAIN 0 HOURS")
+        assert set(table.files()) == before
+    assert table.by_writer().num_rows == 400
+
+
+def test_a_table_that_keeps_its_files(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST, SECOND))
+    table.catalog.tables[("db",), "t"][1]["properties"]["gc.enabled"] = "false"
+    refused(table.database, "VACUUM lake.db.t RETAIN 0 HOURS", "gc.enabled")
 
 
 def test_a_real_catalog(s3_tables, tmp_path):

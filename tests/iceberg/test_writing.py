@@ -243,6 +243,23 @@ def test_commits_that_others_were_faster_than(lake):
     assert table.database.one("SELECT count(*) FROM lake.db.t") == 1025
 
 
+def test_a_table_that_was_made_anew_meanwhile(lake, tmp_path):
+    """Rows for one table do not come into another one that has its name by then."""
+    table = lake(ROWS, before=(ROWS.slice(0, 10),))
+    other = tables.place(made(tmp_path / "warehouse", rows=(ROWS.slice(0, 3),), name="other"))
+    before = table.files()
+
+    def fault(handler, commit):
+        table.catalog.put("db", "t", tables.static(other))
+        return commit()
+
+    table.catalog.commit_fault = fault
+    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "has become another table")
+    assert table.files() == before
+    assert tables.static(other).scan().to_arrow().num_rows == 3
+    assert table.database.one("SELECT count(*) FROM lake.db.t") == 3
+
+
 @pytest.mark.parametrize("times", [1, 8])
 @pytest.mark.parametrize("status", [500, 503, None], ids=str)
 def test_answers_that_are_lost(lake, status, times):

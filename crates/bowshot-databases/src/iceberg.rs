@@ -79,6 +79,16 @@ impl Catalogs {
                 let table = (new.columns.as_ref(), partition.as_slice());
                 catalog.create_table(name, table, new.if_not_exists).await
             }
+            DatabaseDefinition::AlterTable { name, changes, if_exists } => {
+                let catalog = self.writable(&name.catalog)?;
+                catalog.alter_table((&name.schema, &name.name), changes, *if_exists).await
+            }
+            DatabaseDefinition::Vacuum { name, retain } => {
+                self.writable(&name.catalog)?.vacuum((&name.schema, &name.name), *retain).await
+            }
+            DatabaseDefinition::Optimize { .. } => {
+                Err(Error::internal("the files of a table were to be written again without their rows"))
+            }
             DatabaseDefinition::DropTable { name, if_exists } => {
                 self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await
             }
@@ -128,9 +138,18 @@ impl TableRewrite for Rewrite {
         self.0.files()
     }
 
+    fn table(&self) -> Arc<dyn TableProvider> {
+        self.0.table()
+    }
+
+    async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)> {
+        let (open, places) = self.0.fragments().await?;
+        Ok((Box::new(Self(open)), places))
+    }
+
     async fn replace(
         self: Box<Self>,
-        file: usize,
+        file: Option<usize>,
         rows: SendableRecordBatchStream,
     ) -> Result<Box<dyn TableRewrite>> {
         let rows = rows.map_err(query_error).boxed();

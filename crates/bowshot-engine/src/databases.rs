@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
+pub use bowshot_lakehouse::iceberg::ColumnChange;
 pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
+use chrono::TimeDelta;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
@@ -75,12 +77,12 @@ pub trait Databases: fmt::Debug + Send + Sync {
         caller: &Principal,
     ) -> Result<u64>;
 
-    /// Whether tables and schemas are made and dropped in a database.
+    /// Whether tables and schemas are made, changed and dropped in a database.
     fn has_definitions(&self, _database: &str) -> bool {
         false
     }
 
-    /// Makes or drops a table or a schema; whether there was something to do.
+    /// Makes, changes or drops a table or a schema; whether there was something to do.
     ///
     /// # Errors
     /// Those of the database; `Unsupported` where [`Self::has_definitions`] says so.
@@ -121,13 +123,22 @@ pub trait TableRewrite: fmt::Debug + Send {
     /// Each file as a table.
     fn files(&self) -> Vec<Arc<dyn TableProvider>>;
 
-    /// Puts rows in the place of those of a file.
+    /// All of it, as it was opened.
+    fn table(&self) -> Arc<dyn TableProvider>;
+
+    /// The places of files whose rows are to go to fewer and larger ones as they are; what is committed then changes no row.
+    ///
+    /// # Errors
+    /// Those of the database.
+    async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)>;
+
+    /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
     /// Those of the rows, and of the database.
     async fn replace(
         self: Box<Self>,
-        file: usize,
+        file: Option<usize>,
         rows: SendableRecordBatchStream,
     ) -> Result<Box<dyn TableRewrite>>;
 
@@ -138,13 +149,38 @@ pub trait TableRewrite: fmt::Debug + Send {
     async fn commit(self: Box<Self>) -> Result<()>;
 }
 
-/// What is made or dropped in another database.
+/// What is made, changed or dropped in another database.
 #[derive(Debug, Clone)]
 pub enum DatabaseDefinition {
-    CreateSchema { database: String, schema: String, if_not_exists: bool },
-    DropSchema { database: String, schema: String, if_exists: bool },
+    CreateSchema {
+        database: String,
+        schema: String,
+        if_not_exists: bool,
+    },
+    DropSchema {
+        database: String,
+        schema: String,
+        if_exists: bool,
+    },
     CreateTable(NewDatabaseTable),
-    DropTable { name: EntryName, if_exists: bool },
+    AlterTable {
+        name: EntryName,
+        changes: Vec<ColumnChange>,
+        if_exists: bool,
+    },
+    DropTable {
+        name: EntryName,
+        if_exists: bool,
+    },
+    /// Forgets the states of a table that were current longer ago than this alone.
+    Vacuum {
+        name: EntryName,
+        retain: TimeDelta,
+    },
+    /// Done by [`TableRewrite::fragments`].
+    Optimize {
+        name: EntryName,
+    },
 }
 
 /// A table without rows.

@@ -5,5 +5,6 @@ pub mod codes;
 pub mod decimals;
 pub mod floats;
 pub mod integers;
+pub mod murmur;
 pub mod nan;
 pub mod nulls;

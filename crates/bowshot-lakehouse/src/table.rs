@@ -168,6 +168,14 @@ impl LakeSnapshot {
 }
 
 impl LakeTable {
+    /// Whether rows of its files were deleted, and are in the files still.
+    pub(super) fn has_deleted_rows(&self) -> bool {
+        let groups = &self.snapshot.groups;
+        groups
+            .iter()
+            .any(|group| !group.gone.is_empty() || group.files.iter().any(|file| file.left.is_some()))
+    }
+
     /// Each data file as a table of its own, with where it is.
     pub(super) fn single_files(&self) -> Vec<(PathBuf, Self)> {
         let one = &|(group, file): (&Group, &Arc<LakeFile>)| {

@@ -1,10 +1,13 @@
-//! What the rows of a new table are partitioned by: `PARTITION BY (region, day(at), bucket(16, id))`, or `PARTITIONED BY (region)` with
-//! columns alone, which the parser takes for their declarations.
+//! What the rows of a new table are partitioned by: `PARTITION BY (region, day(at), bucket(16, id))`, also as `PARTITIONED BY`. The parser
+//! takes columns alone for their declarations, and what stands behind a list of columns is in the clauses that are kept of it.
 
+use crate::forms::CLAUSES;
 use crate::template::meaning;
+use crate::texts::read_partition;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
-    CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle, Value,
+    CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle,
+    TableConstraint, Value,
 };
 
 /// A column, and what is made of its values.
@@ -26,7 +29,7 @@ pub enum PartitionTransform {
 }
 
 impl PartitionField {
-    /// Takes them out of a statement.
+    /// Takes them out of a statement. Other clauses about where rows lie stay in it.
     ///
     /// # Errors
     /// `Invalid` for what is neither a column nor a transform of one.
@@ -39,15 +42,23 @@ impl PartitionField {
             .iter()
             .map(|column| Self { column: meaning(&column.name), transform: PartitionTransform::Identity });
         let mut fields: Vec<Self> = columns.collect();
-        match create.partition_by.take().map(|expr| *expr) {
-            None => {}
-            Some(Expr::Tuple(parts)) => {
-                for part in &parts {
-                    fields.push(Self::read(part)?);
+        let mut clause = None;
+        create.constraints.retain(|constraint| {
+            let found = kept_clause(constraint);
+            let is_other = found.is_none();
+            clause = found.or(clause.take());
+            is_other
+        });
+        for expr in create.partition_by.take().map(|expr| *expr).into_iter().chain(clause) {
+            match expr {
+                Expr::Tuple(parts) => {
+                    for part in &parts {
+                        fields.push(Self::read(part)?);
+                    }
                 }
+                Expr::Nested(part) => fields.push(Self::read(&part)?),
+                part => fields.push(Self::read(&part)?),
             }
-            Some(Expr::Nested(part)) => fields.push(Self::read(&part)?),
-            Some(part) => fields.push(Self::read(&part)?),
         }
         Ok(fields)
     }
@@ -86,6 +97,14 @@ impl PartitionField {
         let Expr::Identifier(column) = column else { return Err(refused()) };
         Ok(Self { column: meaning(column), transform })
     }
+}
+
+/// What a clause partitions by that is kept as a condition of the table.
+fn kept_clause(constraint: &TableConstraint) -> Option<Expr> {
+    let TableConstraint::Check(check) = constraint else { return None };
+    check.name.as_ref().filter(|name| name.value == CLAUSES)?;
+    let Expr::Value(value) = check.expr.as_ref() else { return None };
+    read_partition(&value.clone().into_string()?)
 }
 
 fn number(expr: &Expr) -> Option<u32> {

@@ -4,6 +4,7 @@
 use crate::dialect::{Dialect, DialectName};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{DataType, Expr, ObjectName, Query, Statement};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
@@ -42,6 +43,16 @@ pub fn read_type(text: &str) -> Option<DataType> {
 /// A name of one or more parts; `None` for a text that is none.
 pub fn read_name(text: &str) -> Option<ObjectName> {
     read(text, |parser| parser.parse_object_name(false)).ok()
+}
+
+/// What `PARTITION BY …` or `PARTITIONED BY …` names; `None` for a text that is something else.
+pub(crate) fn read_partition(text: &str) -> Option<Expr> {
+    let partition = |parser: &mut Parser<'_>| {
+        parser.expect_one_of_keywords(&[Keyword::PARTITION, Keyword::PARTITIONED])?;
+        parser.expect_keyword_is(Keyword::BY)?;
+        parser.parse_expr()
+    };
+    read(text, partition).ok()
 }
 
 fn read<T>(

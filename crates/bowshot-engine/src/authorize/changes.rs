@@ -3,7 +3,7 @@
 
 use crate::catalog::file_paths;
 use crate::catalog::models::not_there;
-use crate::databases::DatabaseDefinition;
+use crate::databases::{ColumnChange, DatabaseDefinition};
 use crate::write::alter::Alteration;
 use crate::write::ddl::Ddl;
 use crate::write::models::{NewModel, may_know};
@@ -39,6 +39,14 @@ pub(crate) fn check_write(write: &Write, returns: bool, pinned: &Pinned, access:
     }
     match write {
         Write::Ddl(ddl) => columns_keep_their_rules(ddl, access),
+        Write::DatabaseDefine(define) => match &define.definition {
+            DatabaseDefinition::AlterTable { name, changes, .. }
+                if changes.iter().any(|change| matches!(change, ColumnChange::Rename { .. })) =>
+            {
+                check_without_rules(name, access)
+            }
+            _ => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -86,7 +94,12 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
                 access.check_make(&new.name.catalog, &new.name.schema)?;
             }
             // What is not seen may be there, and is not dropped for that.
-            DatabaseDefinition::DropTable { name, .. } => access.check(Privilege::Own, name)?,
+            DatabaseDefinition::DropTable { name, .. }
+            | DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::Optimize { name }
+            | DatabaseDefinition::Vacuum { name, .. } => {
+                access.check(Privilege::Own, name)?;
+            }
         },
         // Its tables were looked at where they were found.
         Write::Query => {}
@@ -100,16 +113,22 @@ fn columns_keep_their_rules(ddl: &Ddl, access: &Access) -> Result<()> {
     match ddl {
         Ddl::Several(changes) => changes.iter().try_for_each(|ddl| columns_keep_their_rules(ddl, access)),
         Ddl::Alter { name, changes, .. }
-            if changes.iter().any(|change| matches!(change, Alteration::RenameColumn { .. }))
-                && access.has_rules_of_columns(name) =>
+            if changes.iter().any(|change| matches!(change, Alteration::RenameColumn { .. })) =>
         {
-            Err(Error::unsupported(format!(
-                "a column of `{name}` cannot get another name while there are policies, masks or rights for single columns of it"
-            ))
-            .with_hint("drop these first, and make them anew: `SELECT * FROM system.policies`"))
+            check_without_rules(name, access)
         }
         _ => Ok(()),
     }
+}
+
+fn check_without_rules(name: &EntryName, access: &Access) -> Result<()> {
+    if !access.has_rules_of_columns(name) {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "a column of `{name}` cannot get another name while there are policies, masks or rights for single columns of it"
+    ))
+    .with_hint("drop these first, and make them anew: `SELECT * FROM system.policies`"))
 }
 
 /// Rows that come outside of a statement. `columns` are theirs, where they are known already: before the first of them has come,

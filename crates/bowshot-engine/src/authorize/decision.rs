@@ -12,7 +12,7 @@ use crate::write::change::ADDRESS;
 use crate::write::ddl::Ddl;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{AccessKind, AccessRequest, NoDecision, PolicyDecisionPoint, Resource, Result};
-use bowshot_policy::Access;
+use bowshot_policy::{Access, Touched};
 use bowshot_query_task::QueryTask;
 use bowshot_sql::{CacheStatement, CursorStatement, DatabaseStatement};
 use bowshot_tables::EntryName;
@@ -148,7 +148,12 @@ fn writing(write: &Write) -> (&'static str, Vec<Resource>) {
         Write::DatabaseInsert(insert) => ("insert", vec![changed(&insert.name)]),
         Write::DatabaseDefine(define) => defining_in_database(&define.definition),
         Write::DatabaseRewrite(rewrite) => {
-            let action = if rewrite.columns.is_some() { "update" } else { "delete" };
+            let Touched { inserts, updates, deletes } = &rewrite.touched;
+            let action = match (inserts, updates, deletes) {
+                (None, Some(_), false) => "update",
+                (None, None, true) => "delete",
+                _ => "merge",
+            };
             (action, vec![changed(&rewrite.name)])
         }
         Write::Overwrite(name) => ("overwrite", vec![changed(name)]),
@@ -170,7 +175,10 @@ fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<R
         DatabaseDefinition::CreateSchema { database, schema: name, .. } => ("create", schema(database, name)),
         DatabaseDefinition::DropSchema { database, schema: name, .. } => ("drop", schema(database, name)),
         DatabaseDefinition::CreateTable(new) => ("create", vec![changed(&new.name)]),
+        DatabaseDefinition::AlterTable { name, .. } => ("alter", vec![changed(name)]),
         DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
+        DatabaseDefinition::Optimize { name } => ("optimize", vec![changed(name)]),
+        DatabaseDefinition::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),
     }
 }
 

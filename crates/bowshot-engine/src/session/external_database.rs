@@ -10,14 +10,23 @@ use crate::session::write::Written;
 use crate::write::Write;
 use crate::write::external_database::sent_rows;
 use crate::write::external_definition::DatabaseDefine;
-use crate::write::external_rewrite::{DatabaseRewrite, meant_rows, over_file, rows_after};
+use crate::write::external_rewrite::{DatabaseRewrite, acts, new_rows, over_file, rows_after};
+use crate::write::merge::{TWICE, changed_twice};
 use crate::write::rows::{checked, stream};
+use bowshot_api::catalog_names::TARGET;
 use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Result};
 use bowshot_sql::DatabaseStatement;
 use bowshot_tables::EntryName;
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::logical_expr::LogicalPlan;
-use futures::StreamExt;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::{StreamExt, TryStreamExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl EngineSession {
     /// Runs a change of another database; `None` for every other statement.
@@ -50,6 +59,10 @@ impl EngineSession {
         rows: &[RecordBatch],
     ) -> Result<Option<u64>> {
         let databases = &self.shared.parts.databases;
+        if let DatabaseDefinition::Optimize { name } = &define.definition {
+            self.optimize_in_database(name, plan).await?;
+            return Ok(None);
+        }
         let is_made = databases.define(&define.definition).await?;
         let DatabaseDefinition::CreateTable(new) = &define.definition else { return Ok(None) };
         match (define.has_rows, is_made) {
@@ -104,25 +117,56 @@ impl EngineSession {
         let (query, state) = (bound(plan, rows)?, self.state(plan.pinned()));
         let mut open = self.shared.parts.databases.rewrite(&rewrite.name).await?;
         let mut changed = 0;
-        for (place, file) in open.files().iter().enumerate() {
+        let files = if rewrite.changes_rows() { open.files() } else { Vec::new() };
+        for (place, file) in files.iter().enumerate() {
             let query = over_file(&query, file)?;
-            let (mut meant, origin) = stream(&state, &meant_rows(query.clone())?).await?;
+            let (mut acting, origin) = stream(&state, &acts(query.clone())?).await?;
             let mut count = 0;
-            while let Some(batch) = meant.next().await {
-                count += batch.map_err(classify)?.num_rows() as u64;
+            while let Some(batch) = acting.next().await {
+                let batch = batch.map_err(classify)?;
+                let acts = batch.columns().first().and_then(|acts| acts.as_primitive_opt::<Int64Type>());
+                if acts.is_some_and(|acts| acts.values().contains(&TWICE)) {
+                    return Err(changed_twice(&rewrite.name));
+                }
+                count += batch.num_rows() as u64;
             }
             checked(origin.as_ref())?;
             if count > 0 {
-                let (rows, origin) = stream(&state, &rows_after(query, rewrite)?).await?;
-                open = open.replace(place, rows).await?;
+                let (rows, origin) = stream(&state, &rows_after(query)?).await?;
+                open = open.replace(Some(place), rows).await?;
                 checked(origin.as_ref())?;
                 changed += count;
             }
+        }
+        if rewrite.touched.inserts.is_some() {
+            let query = new_rows(over_file(&query, &open.table())?)?;
+            let (rows, origin) = stream(&state, &query).await?;
+            let (rows, count) = counted(rows);
+            open = open.replace(None, rows).await?;
+            checked(origin.as_ref())?;
+            changed += count.load(Ordering::Relaxed);
         }
         if changed > 0 {
             open.commit().await?;
         }
         Ok(changed)
+    }
+
+    /// Writes the rows of small files, and of those with deleted rows, to fewer and larger ones.
+    async fn optimize_in_database(&self, name: &EntryName, plan: &AuthorizedPlan) -> Result<()> {
+        let state = self.state(plan.pinned());
+        let open = self.shared.parts.databases.rewrite(name).await?;
+        let (mut open, fragments) = open.fragments().await?;
+        let files = open.files();
+        for place in &fragments {
+            let file = files.get(*place).ok_or_else(|| Error::internal("a file of a table is not there"))?;
+            let rows = LogicalPlanBuilder::scan(TARGET, provider_as_source(Arc::clone(file)), None);
+            let rows = rows.and_then(LogicalPlanBuilder::build).map_err(classify)?;
+            let (rows, origin) = stream(&state, &rows).await?;
+            open = open.replace(Some(*place), rows).await?;
+            checked(origin.as_ref())?;
+        }
+        if fragments.is_empty() { Ok(()) } else { open.commit().await }
     }
 
     /// Runs a statement that opens or leaves a database. To be called on the query runtime.
@@ -158,6 +202,16 @@ impl EngineSession {
             }
         }
     }
+}
+
+/// The rows, which are counted on their way.
+fn counted(rows: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicU64>) {
+    let (schema, count) = (rows.schema(), Arc::new(AtomicU64::new(0)));
+    let counter = Arc::clone(&count);
+    let rows = rows.inspect_ok(move |batch| {
+        counter.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+    });
+    (Box::pin(RecordBatchStreamAdapter::new(schema, rows)), count)
 }
 
 /// The query with the values of its parameters, of which there is one row.

@@ -182,10 +182,12 @@ impl EngineSession {
                 self.authorized(nothing(), Action::Session(SessionStatement::Nothing), pinned).await
             }
             MaintenanceStatement::Optimize(table) => {
-                self.defined(maintenance::optimize(&table, &names)?, pinned).await
+                let write = maintenance::optimize(&table, &names)?;
+                self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
             }
             MaintenanceStatement::Vacuum { table, retain } => {
-                self.defined(maintenance::vacuum(&table, retain, &names)?, pinned).await
+                let write = maintenance::vacuum(&table, retain, &names)?;
+                self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
             }
             MaintenanceStatement::SetRefresh { view, mode } => {
                 let visible = self.visible(pinned);

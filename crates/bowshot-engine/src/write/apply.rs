@@ -9,7 +9,7 @@ use crate::write::change::FORMER;
 use crate::write::constraints::{self, Casts, Fit};
 use crate::write::ddl::{self, Ddl, Stores};
 use crate::write::insertion::Insertion;
-use crate::write::merge::{ACTION, PUT, TAKE, returned_definition};
+use crate::write::merge::{ACTION, PUT, TAKE, changed_twice, returned_definition};
 use crate::write::refresh::{self, Extent, Refresh};
 use crate::write::{Affected, NewTable, Write, key, models, returned_states};
 use bowshot_api::{BatchStream, Error, LastWrite, Reason, Result};
@@ -298,9 +298,7 @@ async fn merge(
         let (new, met) = constraints::split_by_null(&batch)?;
         for address in addresses_of(&met)?.values() {
             if !seen.insert(*address) {
-                return Err(Error::invalid(format!("a row of table `{name}` would be changed twice"))
-                    .with_reason(Reason::CardinalityViolation)
-                    .with_hint("make the source give one row for each row of the target"));
+                return Err(changed_twice(name));
             }
         }
         changed += batch.num_rows() as u64;

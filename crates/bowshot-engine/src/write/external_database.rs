@@ -12,7 +12,7 @@ use crate::write::{Write, change, insert as own};
 use bowshot_api::{BatchStream, Error, IfExists, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
@@ -24,7 +24,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Statement};
 use futures::{StreamExt, TryStreamExt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The rows of the plan go into this table.
@@ -175,7 +175,10 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     let visible = own::planned_apart(&mut insert, visible).await?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
     // Who takes the rows refuses NULL; a plan would not name the column.
-    let fields = columns.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let fields = columns.fields().iter().map(|field| {
+        let data_type = plain_type(field.data_type());
+        field.as_ref().clone().with_data_type(data_type).with_nullable(true)
+    });
     let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
     let plan = plan::logical(&state, statement).await.map_err(classify)?;
@@ -185,5 +188,22 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
                 .map_err(classify)
         }
         _ => Err(Error::internal("INSERT was planned as something else")),
+    }
+}
+
+/// The type without the metadata of nested fields, such as their numbers: values that a statement writes out have none, and the planner
+/// takes types that differ in them for different ones. Who takes the rows casts them.
+fn plain_type(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| {
+        let inner = plain_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(inner).with_metadata(HashMap::new()))
+    };
+    match data_type {
+        DataType::List(element) => DataType::List(plain(element)),
+        DataType::LargeList(element) => DataType::LargeList(plain(element)),
+        DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain(element), *length),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(plain(entries), *is_sorted),
+        other => other.clone(),
     }
 }

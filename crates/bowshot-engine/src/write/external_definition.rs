@@ -1,16 +1,20 @@
-//! CREATE and DROP of tables and schemas in other databases that let them be made from here. Columns are planned like those of tables
+//! CREATE, ALTER and DROP of tables and schemas in other databases that let them be made from here. Columns are planned like those of tables
 //! here; what of them there can be, the database decides.
 
 use crate::catalog::Visible;
+use crate::catalog::lazy_state::LazyState;
 use crate::catalog::names::Names;
-use crate::databases::{DatabaseDefinition, NewDatabaseTable, PartitionField};
+use crate::databases::{ColumnChange, DatabaseDefinition, NewDatabaseTable, PartitionField};
+use crate::write::alter::{Alteration, ColumnPlace, NewColumn};
+use crate::write::ddl::Ddl;
 use crate::write::recognise::{Recognised, nothing};
-use crate::write::{Write, define};
+use crate::write::{Write, altering, define};
 use bowshot_api::{Error, Result};
-use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::{Fields, Schema};
+use bowshot_tables::{Column, EntryName};
+use bowshot_types::storage_type;
+use datafusion::arrow::datatypes::{Field, Fields, Schema};
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, CreateTableOptions, ObjectName, ObjectType, SchemaName, Statement,
+    AlterTable, ColumnOption, CreateTable, CreateTableOptions, ObjectName, ObjectType, SchemaName, Statement,
 };
 use std::sync::Arc;
 
@@ -29,7 +33,10 @@ impl DatabaseDefine {
             DatabaseDefinition::CreateSchema { database, .. }
             | DatabaseDefinition::DropSchema { database, .. } => database,
             DatabaseDefinition::CreateTable(new) => &new.name.catalog,
-            DatabaseDefinition::DropTable { name, .. } => &name.catalog,
+            DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::DropTable { name, .. }
+            | DatabaseDefinition::Optimize { name }
+            | DatabaseDefinition::Vacuum { name, .. } => &name.catalog,
         }
     }
 }
@@ -47,6 +54,13 @@ pub(super) async fn recognise(
         let name = names.full_new_name(&create.name)?;
         return match names.parts.databases.has_definitions(&name.catalog) {
             true => Box::pin(created(create.clone(), name, visible, names)).await.map(Some),
+            false => Ok(None),
+        };
+    }
+    if let Statement::AlterTable(alter) = statement {
+        let is_meant = names.parts.databases.has_definitions(&names.resolve(&alter.name)?.catalog);
+        return match is_meant {
+            true => Box::pin(altered(alter, visible, names)).await.map(Some),
             false => Ok(None),
         };
     }
@@ -117,8 +131,8 @@ async fn created(
 ) -> Result<Recognised> {
     names.access.check_make(&name.catalog, &name.schema)?;
     names.parts.databases.check_writable(&name.catalog)?;
-    check_plain(&create, &name)?;
     let partition = PartitionField::take(&mut create)?;
+    check_plain(&create, &name)?;
     let if_not_exists = std::mem::take(&mut create.if_not_exists);
     let has_rows = create.query.is_some();
     let state = visible.state();
@@ -134,6 +148,54 @@ async fn created(
     let new = NewDatabaseTable { name, columns, partition, if_not_exists };
     let define = DatabaseDefine { definition: DatabaseDefinition::CreateTable(new), has_rows };
     Ok(Recognised::Write(Box::new(Write::DatabaseDefine(define)), rows))
+}
+
+async fn altered(alter: &AlterTable, visible: &Visible, names: &Names) -> Result<Recognised> {
+    let state = LazyState::new(visible.clone());
+    let Ddl::Alter { name, if_exists, changes } = altering::alteration(alter, names, &state).await? else {
+        return Err(Error::internal("ALTER TABLE was read as something else"));
+    };
+    names.parts.databases.check_writable(&name.catalog)?;
+    let mut of_columns = Vec::with_capacity(changes.len());
+    for change in changes {
+        of_columns.extend(column_change(change, &name)?);
+    }
+    let definition = DatabaseDefinition::AlterTable { name, changes: of_columns, if_exists };
+    let define = DatabaseDefine { definition, has_rows: false };
+    Ok(Recognised::Write(Box::new(Write::DatabaseDefine(define)), nothing()))
+}
+
+/// `None` for what is so in any case.
+fn column_change(change: Alteration, table: &EntryName) -> Result<Option<ColumnChange>> {
+    Ok(Some(match change {
+        Alteration::AddColumn(NewColumn {
+            column: Column { field, default: None, comment: None },
+            place: ColumnPlace::Last,
+            if_not_exists,
+            ..
+        }) => {
+            let data_type = storage_type::logical(&field);
+            let column = Arc::new(Field::new(field.name(), data_type, field.is_nullable()));
+            ColumnChange::Add { column, if_not_exists }
+        }
+        Alteration::DropColumn { name: column, if_exists } => ColumnChange::Drop { column, if_exists },
+        Alteration::RenameColumn { from, to } => ColumnChange::Rename { from, to },
+        Alteration::SetType { column, field, .. } => {
+            ColumnChange::SetType { column, data_type: field.data_type().clone() }
+        }
+        Alteration::SetNullable { column, nullable: true } => ColumnChange::DropNotNull { column },
+        Alteration::SetDefault { default: None, .. } | Alteration::SetComment { text: None, .. } => {
+            return Ok(None);
+        }
+        _ => {
+            return Err(Error::unsupported(format!(
+                "`{table}` is in another database, where ALTER TABLE changes columns alone"
+            ))
+            .with_hint(
+                "add a column behind the others without DEFAULT and COMMENT; drop, rename or widen one; or drop its NOT NULL",
+            ));
+        }
+    }))
 }
 
 /// A table there has columns and partitions, and nothing that this server would have to watch over.

@@ -1,25 +1,26 @@
 //! DELETE, UPDATE and TRUNCATE of a table in another database that has its rows in files. The statement is planned once, as a query
-//! over the whole table that says of each row whether it is meant and what its columns become. That query runs over each file: those
-//! without such a row stay, the others are written again.
+//! over the whole table that says of each row what happens to it and what its columns become. That query runs over each file: those
+//! without such a row stay, the others are written again. MERGE is one more such query, beside which another gives rows that are new.
 
 use crate::catalog::Visible;
 use crate::catalog::names::{Names, ident, last};
 use crate::error::classify;
 use crate::plan;
+use crate::write::merge::{ACT, PUT, TAKE};
 use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, change, external_database, external_definition, merge, nulls, tuple_assignment};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Touched;
 use bowshot_policy::access::{Access, Reading};
-use bowshot_sql::{Privilege, read_expression};
+use bowshot_sql::read_expression;
 use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, when};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, lit, when};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, Expr as SqlExpr, FromTable, Ident, ObjectName, SelectItem, Statement, TableFactor,
@@ -28,17 +29,16 @@ use datafusion::sql::sqlparser::ast::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The column that says whether a row is meant.
-const IS_MEANT: &str = "__bowshot_is_meant";
+/// The column that says whether a row is none of the table yet. Beside it [`ACT`] says what happens to a row, if anything does.
+pub(super) const IS_NEW: &str = "__bowshot_is_new";
 /// What the names of columns begin with that have new values.
-const NEW: &str = "__bowshot_new_";
+pub(super) const NEW: &str = "__bowshot_new_";
 
-/// Rows of this table are changed.
+/// Rows of this table are changed, and others may be added.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseRewrite {
     pub(crate) name: EntryName,
-    /// The columns that get values; `None` where rows are taken out.
-    pub(crate) columns: Option<BTreeSet<String>>,
+    pub(crate) touched: Touched,
 }
 
 /// A statement that changes rows.
@@ -74,10 +74,7 @@ impl DatabaseRewrite {
     /// # Errors
     /// `Denied`; `NotFound` for what the caller may not know.
     pub(crate) fn check(&self, access: &Access) -> Result<()> {
-        match &self.columns {
-            Some(columns) => access.check_touched(&self.name, &Touched::updating(columns.clone()))?,
-            None => access.check(Privilege::Delete, &self.name)?,
-        }
+        access.check_touched(&self.name, &self.touched)?;
         access.check_rows(&self.name, &[])?;
         match access.reading(&self.name) {
             Reading::All => Ok(()),
@@ -88,6 +85,11 @@ impl DatabaseRewrite {
             ))
             .with_hint("let somebody who sees all of the table change it")),
         }
+    }
+
+    /// Whether rows that are there become others, or go.
+    pub(crate) fn changes_rows(&self) -> bool {
+        self.touched.deletes || self.touched.updates.is_some()
     }
 }
 
@@ -150,8 +152,12 @@ fn truncated<'s>(truncate: &ast::Truncate, names: &Names) -> Result<Option<Meant
 
 async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &Names) -> Result<Recognised> {
     let Meant { name, written, factor, selection, assignments, is_plain } = meant;
-    let columns = assignments.map(change::assigned_names).transpose()?;
-    let rewrite = DatabaseRewrite { name, columns };
+    let touched = match assignments {
+        Some(assignments) => Touched::updating(change::assigned_names(assignments)?),
+        None => Touched { deletes: true, ..Touched::default() },
+    };
+    let act = if touched.deletes { TAKE } else { PUT };
+    let rewrite = DatabaseRewrite { name, touched };
     rewrite.check(&names.access)?;
     names.parts.databases.check_writable(&rewrite.name.catalog)?;
     if !is_plain {
@@ -171,7 +177,7 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
     let values = assigned(assignments.unwrap_or_default(), &schema, &rewrite.name)?;
     let mut query = change::template()?;
     let select = change::select_of(&mut query)?;
-    select.projection = vec![named(is_meant.clone(), IS_MEANT)];
+    select.projection = vec![named(where_meant(&is_meant, &read_expression(&act.to_string())?)?, ACT)];
     let all = schema.fields().iter().map(|field| field.name());
     select.projection.extend(all.map(|column| named(change::column(&alias, column), column)));
     for (column, value) in &values {
@@ -187,7 +193,8 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
     merge::check_stable(&plan).map_err(|error| {
         error.with_message("rows of another database are not changed by functions like random(), that give another value each time")
     })?;
-    let rows = become_rows(plan, &schema, &values).map_err(classify)?;
+    let updated = values.into_keys().collect();
+    let rows = become_rows(plan, &schema, &updated).map_err(classify)?;
     let rows = bowshot_types::casts::settled(rows, state.config_options()).map_err(classify)?;
     Ok(Recognised::Write(Box::new(Write::DatabaseRewrite(rewrite)), rows))
 }
@@ -231,27 +238,27 @@ fn where_meant(is_meant: &SqlExpr, value: &SqlExpr) -> Result<SqlExpr> {
     Ok(case)
 }
 
-/// Whether a row is meant, and what its columns become.
-fn become_rows(
+/// What happens to each row of the table, and what its columns become.
+pub(super) fn become_rows(
     plan: LogicalPlan,
     schema: &SchemaRef,
-    values: &BTreeMap<String, SqlExpr>,
+    updated: &BTreeSet<String>,
 ) -> datafusion::error::Result<LogicalPlan> {
-    let mut columns = vec![plain(IS_MEANT)];
+    let mut columns = vec![lit(false).alias(IS_NEW), plain(ACT).alias(ACT)];
     for field in schema.fields() {
         let name = field.name();
-        columns.push(match values.contains_key(name) {
+        columns.push(match updated.contains(name) {
             true => {
                 let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
-                when(plain(IS_MEANT), new).otherwise(plain(name))?.alias(name)
+                when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name)
             }
-            false => plain(name),
+            false => plain(name).alias(name),
         });
     }
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-fn plain(name: &str) -> Expr {
+pub(super) fn plain(name: &str) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
@@ -281,13 +288,14 @@ pub(crate) fn over_file(plan: &LogicalPlan, file: &Arc<dyn TableProvider>) -> Re
     }
 }
 
-/// The rows that are meant.
+/// What happens to the rows of a file that do not stay as they are.
 ///
 /// # Errors
 /// None that is expected.
-pub(crate) fn meant_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let found = LogicalPlanBuilder::from(plan).filter(plain(IS_MEANT));
-    let found = found.and_then(|found| found.project([plain(IS_MEANT)])?.build());
+pub(crate) fn acts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let found = LogicalPlanBuilder::from(plan)
+        .filter(Expr::Not(Box::new(plain(IS_NEW))).and(plain(ACT).is_not_null()));
+    let found = found.and_then(|found| found.project([plain(ACT)])?.build());
     found.map_err(classify)
 }
 
@@ -295,12 +303,22 @@ pub(crate) fn meant_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 ///
 /// # Errors
 /// None that is expected.
-pub(crate) fn rows_after(plan: LogicalPlan, rewrite: &DatabaseRewrite) -> Result<LogicalPlan> {
-    let fields = plan.schema().fields().iter().map(|field| field.name().clone());
-    let columns: Vec<Expr> = fields.filter(|name| name != IS_MEANT).map(|name| plain(&name)).collect();
-    let rows = match rewrite.columns {
-        Some(_) => Ok(LogicalPlanBuilder::from(plan)),
-        None => LogicalPlanBuilder::from(plan).filter(Expr::Not(Box::new(plain(IS_MEANT)))),
-    };
+pub(crate) fn rows_after(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let stays = plain(ACT).is_null().or(plain(ACT).not_eq(lit(TAKE)));
+    columns_where(plan, Expr::Not(Box::new(plain(IS_NEW))).and(stays))
+}
+
+/// The rows that are added, of the query over the whole table.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn new_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    columns_where(plan, plain(IS_NEW))
+}
+
+fn columns_where(plan: LogicalPlan, condition: Expr) -> Result<LogicalPlan> {
+    let fields = plan.schema().fields().iter().map(|field| field.name().as_str());
+    let columns: Vec<Expr> = fields.filter(|name| ![IS_NEW, ACT].contains(name)).map(plain).collect();
+    let rows = LogicalPlanBuilder::from(plan).filter(condition);
     rows.and_then(|rows| rows.project(columns)?.build()).map_err(classify)
 }

@@ -2,10 +2,13 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
+use crate::databases::DatabaseDefinition;
 use crate::write::ddl::Ddl;
+use crate::write::external_definition::DatabaseDefine;
 use crate::write::{Write, refresh};
 use bowshot_api::Result;
 use bowshot_sql::RefreshMode;
+use bowshot_tables::EntryName;
 use chrono::Duration;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -17,18 +20,42 @@ const RETAIN: Duration = Duration::days(7);
 ///
 /// # Errors
 /// `NotFound` without the table.
-pub(crate) fn optimize(table: &ObjectName, names: &Names) -> Result<Ddl> {
-    Ok(Ddl::Optimize { name: names.writable(table)?.0 })
+pub(crate) fn optimize(table: &ObjectName, names: &Names) -> Result<Write> {
+    if let Some(name) = in_database(table, names)? {
+        return Ok(of_database(DatabaseDefinition::Optimize { name }));
+    }
+    Ok(Write::Ddl(Ddl::Optimize { name: names.writable(table)?.0 }))
+}
+
+/// The table, if it is in another database that has its rows in files.
+fn in_database(table: &ObjectName, names: &Names) -> Result<Option<EntryName>> {
+    let name = names.resolve(table)?;
+    if !names.parts.databases.has_definitions(&name.catalog) {
+        return Ok(None);
+    }
+    names.parts.databases.check_writable(&name.catalog)?;
+    Ok(Some(name))
+}
+
+fn of_database(definition: DatabaseDefinition) -> Write {
+    Write::DatabaseDefine(DatabaseDefine { definition, has_rows: false })
 }
 
 /// `VACUUM t [RETAIN …]`
 ///
 /// # Errors
 /// `NotFound` without the table.
-pub(crate) fn vacuum(table: &ObjectName, retain: Option<std::time::Duration>, names: &Names) -> Result<Ddl> {
+pub(crate) fn vacuum(
+    table: &ObjectName,
+    retain: Option<std::time::Duration>,
+    names: &Names,
+) -> Result<Write> {
+    let retain = retain.and_then(|retain| Duration::from_std(retain).ok()).unwrap_or(RETAIN);
+    if let Some(name) = in_database(table, names)? {
+        return Ok(of_database(DatabaseDefinition::Vacuum { name, retain }));
+    }
     let (name, _) = names.writable(table)?;
-    let retain = retain.and_then(|retain| Duration::from_std(retain).ok());
-    Ok(Ddl::Vacuum { name, retain: retain.unwrap_or(RETAIN) })
+    Ok(Write::Ddl(Ddl::Vacuum { name, retain }))
 }
 
 /// `ALTER MATERIALIZED VIEW v SET REFRESH …`

@@ -11,7 +11,7 @@ use crate::write::change::{self, ADDRESS, assigned, column, no_column, value_or_
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{DO_NOTHING, Tree};
-use bowshot_tables::{Column, Definition, Storage};
+use bowshot_tables::{Column, Definition, EntryName, Storage};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
@@ -27,6 +27,8 @@ pub(crate) const ACT: &str = "__bowshot_act";
 pub(crate) const PUT: i64 = 1;
 /// The row goes.
 pub(crate) const TAKE: i64 = 2;
+/// The row would be changed by several rows of the source; see [`of_each_row`].
+pub(crate) const TWICE: i64 = 3;
 
 /// Name of the column with the word for what happens to a row, which only RETURNING reads.
 pub(crate) const ACTION: &str = "__bowshot_action";
@@ -58,23 +60,11 @@ pub(crate) fn merge(
     let conditions: Vec<String> =
         clauses.iter().map(|clause| clause.condition(&address, by_source)).collect();
     check_conditions(&conditions, definition.columns.len())?;
-    let case = |value: &dyn Fn(&Clause) -> String| {
-        let arms = conditions.iter().zip(&clauses);
-        let arms: String =
-            arms.map(|(when, clause)| format!(" WHEN {when} THEN {}", value(clause))).collect();
-        format!("CASE{arms} END")
-    };
-    let act = case(&|clause| clause.effect.act().map_or_else(|| "NULL".to_owned(), |act| act.to_string()));
-    let act = format!("CAST({act} AS BIGINT)");
-    let action = case(&|clause| format!("'{}'", clause.effect.word()));
+    let act = act_of(&conditions, &clauses);
+    let action = case(&conditions, &clauses, |clause| format!("'{}'", clause.effect.word()));
     let action = if returns { format!(", {action} AS \"{ACTION}\"") } else { String::new() };
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
-        // Each arm by itself: a common type of all of them could change values on their way.
-        let data_type = bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&field.field));
-        let value = case(&|clause| {
-            let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
-            format!("CAST({value} AS {data_type})")
-        });
+        let value = value_of(&conditions, &clauses, (index, field));
         format!(", {value} AS {}", Ident::with_quote('"', field.field.name()))
     });
     let columns: String = columns.collect();
@@ -89,6 +79,76 @@ pub(crate) fn merge(
         merge.on
     ))?;
     Ok((name, query))
+}
+
+/// The query that gives each row of the target once, with the act of the clause that changes it, or [`TWICE`], and beside its columns
+/// those that clauses assign to as they become, whose names begin with `new`. No clause adds rows.
+///
+/// # Errors
+/// As [`merge`].
+pub(crate) fn of_each_row(merge: &Merge, definition: &Definition, new: &str) -> Result<Box<Query>> {
+    let (_, target, alias) = change::retarget_factor(&merge.table)?;
+    let clauses = merge.clauses.iter().map(|clause| Clause::read(clause, &alias, definition));
+    let clauses = clauses.collect::<Result<Vec<_>>>()?;
+    let address = column(&alias, ADDRESS);
+    let conditions: Vec<String> = clauses.iter().map(|clause| clause.condition(&address, true)).collect();
+    check_conditions(&conditions, definition.columns.len())?;
+    let act = act_of(&conditions, &clauses);
+    let updated = touched(merge, definition)?.updates.unwrap_or_default();
+    let columns = definition.columns.iter().enumerate().map(|(index, field)| {
+        let name = field.field.name();
+        let kept = format!(", {}", column(&alias, name));
+        if !updated.contains(name) {
+            return kept;
+        }
+        let value = value_of(&conditions, &clauses, (index, field));
+        format!("{kept}, {value} AS {}", Ident::with_quote('"', format!("{new}{name}")))
+    });
+    let columns: String = columns.collect();
+    let ((table, met), source, on) = (MET, &merge.source, &merge.on);
+    let (found, times, place, rows) =
+        ("__bowshot_found", "__bowshot_times", "__bowshot_place", "__bowshot_rows");
+    let each = format!(
+        "SELECT {address}, {act} AS \"{found}\"{columns} FROM {target} \
+         LEFT JOIN ({source} CROSS JOIN (SELECT true AS \"{met}\") AS \"{table}\") ON {on}"
+    );
+    let counted = format!(
+        "SELECT *, count(\"{found}\") OVER (PARTITION BY \"{ADDRESS}\") AS \"{times}\", \
+         row_number() OVER (PARTITION BY \"{ADDRESS}\" ORDER BY \"{found}\" NULLS LAST) AS \"{place}\" \
+         FROM ({each}) AS \"{rows}\""
+    );
+    bowshot_sql::read_query(&format!(
+        "SELECT *, CASE WHEN \"{times}\" > 1 THEN {TWICE} ELSE \"{found}\" END AS \"{ACT}\" \
+         FROM ({counted}) AS \"{rows}\" WHERE \"{place}\" = 1"
+    ))
+}
+
+/// The value of the first clause that fits.
+fn case(conditions: &[String], clauses: &[Clause], value: impl Fn(&Clause) -> String) -> String {
+    let arms = conditions.iter().zip(clauses);
+    let arms: String = arms.map(|(when, clause)| format!(" WHEN {when} THEN {}", value(clause))).collect();
+    format!("CASE{arms} END")
+}
+
+fn act_of(conditions: &[String], clauses: &[Clause]) -> String {
+    let act = |clause: &Clause| clause.effect.act().map_or_else(|| "NULL".to_owned(), |act| act.to_string());
+    format!("CAST({} AS BIGINT)", case(conditions, clauses, act))
+}
+
+/// What a column becomes. Each arm is cast by itself: a common type of all of them could change values on their way.
+fn value_of(conditions: &[String], clauses: &[Clause], (index, field): (usize, &Column)) -> String {
+    let data_type = bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&field.field));
+    case(conditions, clauses, |clause| {
+        let value = clause.values.get(index).map_or_else(|| "NULL".to_owned(), ToString::to_string);
+        format!("CAST({value} AS {data_type})")
+    })
+}
+
+/// A row of the target that several rows of the source change is an error.
+pub(crate) fn changed_twice(table: &EntryName) -> Error {
+    Error::invalid(format!("a row of table `{table}` would be changed twice"))
+        .with_reason(Reason::CardinalityViolation)
+        .with_hint("make the source give one row for each row of the target")
 }
 
 /// What a MERGE returns.

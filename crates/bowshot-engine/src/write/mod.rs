@@ -34,6 +34,7 @@ mod enums;
 mod external;
 pub(crate) mod external_database;
 pub(crate) mod external_definition;
+mod external_merge;
 pub(crate) mod external_rewrite;
 pub(crate) mod functions;
 mod hidden_columns;
@@ -96,7 +97,7 @@ pub(crate) enum Write {
     DatabaseInsert(DatabaseInsert),
     /// Makes or drops something in another database.
     DatabaseDefine(DatabaseDefine),
-    /// Changes rows of a table of another database: whether each is meant, then what its columns become.
+    /// Changes rows of a table of another database: whether each is new, what happens to it, and what its columns become.
     DatabaseRewrite(DatabaseRewrite),
     /// Changes nothing: the rows are those of a query beside changes in WITH.
     Query,

@@ -11,8 +11,8 @@ use crate::write::ddl::{Commented, Ddl};
 use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
-    Affected, Write, altering, define, define_view, enums, external, external_rewrite, hidden_columns,
-    insert, merge, nulls,
+    Affected, Write, altering, define, define_view, enums, external, external_merge, external_rewrite,
+    hidden_columns, insert, merge, nulls,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -70,6 +70,9 @@ pub(crate) fn recognise<'a>(
         }
         let statement = &statement;
         if let Some(found) = external_rewrite::recognise(statement, &mut leading, visible, names).await? {
+            return Ok(Some(found));
+        }
+        if let Some(found) = external_merge::recognise(statement, &mut leading, visible, names).await? {
             return Ok(Some(found));
         }
         if let Some(ddl) = catalog_change(statement, names)? {
@@ -192,6 +195,7 @@ fn defined(ddl: Ddl) -> Recognised {
 }
 
 /// The queries of a `WITH` before a statement that changes rows.
+#[derive(Clone)]
 pub(super) struct Leading {
     with: Option<With>,
     names: Vec<Ident>,

@@ -1,8 +1,8 @@
-//! MurmurHash3 of 32 bits: Spark's `hash` of any values, in which each byte behind the last whole word counts by itself, and Doris'
-//! of texts.
+//! MurmurHash3 of 32 bits: Spark's `hash` of any values, and Doris' of texts.
 
 use crate::define::Function;
 use crate::scalar_udf::{no_overload, scalar_functions};
+use bowshot_kernels::murmur::{self, hash_word, hash_words, spark_hash};
 use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int32Array};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
@@ -74,22 +74,22 @@ fn spark(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 fn add(array: &ArrayRef, hashes: &mut [u32]) -> Result<()> {
     match array.data_type() {
-        DataType::Int32 => numbers::<Int32Type>(array, hashes, |value, seed| word(value as u32, seed)),
-        DataType::Date32 => numbers::<Date32Type>(array, hashes, |value, seed| word(value as u32, seed)),
-        DataType::Int64 => numbers::<Int64Type>(array, hashes, |value, seed| words(value as u64, seed)),
+        DataType::Int32 => numbers::<Int32Type>(array, hashes, |value, seed| hash_word(value as u32, seed)),
+        DataType::Date32 => numbers::<Date32Type>(array, hashes, |value, seed| hash_word(value as u32, seed)),
+        DataType::Int64 => numbers::<Int64Type>(array, hashes, |value, seed| hash_words(value as u64, seed)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            numbers::<TimestampMicrosecondType>(array, hashes, |value, seed| words(value as u64, seed));
+            numbers::<TimestampMicrosecondType>(array, hashes, |value, seed| hash_words(value as u64, seed));
         }
         DataType::Decimal128(..) => {
-            numbers::<Decimal128Type>(array, hashes, |value, seed| words(value as u64, seed));
+            numbers::<Decimal128Type>(array, hashes, |value, seed| hash_words(value as u64, seed));
         }
         DataType::Float32 => numbers::<Float32Type>(array, hashes, |value, seed| {
             let value = if value.is_nan() { f32::NAN } else { value + 0.0 };
-            word(value.to_bits(), seed)
+            hash_word(value.to_bits(), seed)
         }),
         DataType::Float64 => numbers::<Float64Type>(array, hashes, |value, seed| {
             let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
-            words(value.to_bits(), seed)
+            hash_words(value.to_bits(), seed)
         }),
         DataType::Utf8 => bytes(array.as_string::<i32>().iter().map(|text| text.map(str::as_bytes)), hashes),
         DataType::Binary => bytes(array.as_binary::<i32>().iter(), hashes),
@@ -113,7 +113,7 @@ fn numbers<T: ArrowPrimitiveType>(
 fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>>, hashes: &mut [u32]) {
     for (value, seed) in values.zip(hashes) {
         if let Some(value) = value {
-            *seed = of_spark(value, *seed);
+            *seed = spark_hash(value, *seed);
         }
     }
 }
@@ -124,61 +124,9 @@ fn doris(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     for value in &given.args {
         let texts = value.to_array(given.number_rows)?;
         for (hash, text) in hashes.iter_mut().zip(texts.as_string::<i32>().iter()) {
-            *hash = hash.zip(text).map(|(seed, text)| of_doris(text.as_bytes(), seed));
+            *hash = hash.zip(text).map(|(seed, text)| murmur::hash(text.as_bytes(), seed));
         }
     }
     let hashes: Int32Array = hashes.into_iter().map(|hash| hash.map(|hash| hash as i32)).collect();
     Ok(ColumnarValue::Array(Arc::new(hashes)))
-}
-
-fn word(value: u32, seed: u32) -> u32 {
-    finished(mixed(seed, value), 4)
-}
-
-fn words(value: u64, seed: u32) -> u32 {
-    finished(mixed(mixed(seed, value as u32), (value >> 32) as u32), 8)
-}
-
-fn of_spark(bytes: &[u8], seed: u32) -> u32 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let hash = words.iter().fold(seed, |hash, word| mixed(hash, u32::from_le_bytes(*word)));
-    let hash = rest.iter().fold(hash, |hash, byte| mixed(hash, i32::from(*byte as i8) as u32));
-    finished(hash, bytes.len())
-}
-
-fn of_doris(bytes: &[u8], seed: u32) -> u32 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let hash = words.iter().fold(seed, |hash, word| mixed(hash, u32::from_le_bytes(*word)));
-    let last = rest.iter().rev().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte));
-    finished(hash ^ scrambled(last), bytes.len())
-}
-
-fn scrambled(word: u32) -> u32 {
-    word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593)
-}
-
-fn mixed(hash: u32, word: u32) -> u32 {
-    (hash ^ scrambled(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
-}
-
-fn finished(hash: u32, length: usize) -> u32 {
-    let mut hash = hash ^ length as u32;
-    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
-    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
-    hash ^ (hash >> 16)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_are_those_of_the_manuals() {
-        // Spark's: hash('ABC') of PySpark's, hash('Spark', array(123), 2) of the function itself.
-        assert_eq!(of_spark(b"ABC", SPARK_SEED) as i32, -757_602_832);
-        assert_eq!(word(2, word(123, of_spark(b"Spark", SPARK_SEED))) as i32, -1_321_691_492);
-        // Doris': murmur_hash3_32("hello") and ("hello", "world").
-        assert_eq!(of_doris(b"hello", DORIS_SEED), 1_321_743_225);
-        assert_eq!(of_doris(b"world", of_doris(b"hello", DORIS_SEED)), 984_713_481);
-    }
 }

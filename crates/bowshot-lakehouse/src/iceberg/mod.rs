@@ -16,4 +16,4 @@ mod write;
 
 pub(crate) use folder::IcebergFolder;
 pub use rest::{IcebergCatalog, IcebergRewrite, IcebergSettings};
-pub use write::NewPartition;
+pub use write::{ColumnChange, NewPartition};

@@ -1,4 +1,4 @@
-//! What MySQL and Doris write into a CREATE TABLE about where its rows lie, and texts in double quotes.
+//! What MySQL, Doris and Spark write into a CREATE TABLE about where its rows lie, and texts in double quotes.
 
 use super::{CLAUSES, Edit, Text, name};
 use crate::offsets::Offsets;
@@ -9,7 +9,10 @@ use std::ops::Range;
 
 /// What is to be changed of a CREATE TABLE that is in a text.
 pub(super) fn edits(text: &Text<'_>, sql: &str) -> Vec<Edit> {
-    let Some(open) = columns(text) else { return Vec::new() };
+    let Some(behind_name) = behind_name(text) else { return Vec::new() };
+    let Some(open) = Some(behind_name).filter(|at| matches!(text.token(*at), Some(Token::LParen))) else {
+        return partitioned(text, behind_name).into_iter().collect();
+    };
     let Some(behind) = text.behind(open) else { return Vec::new() };
     let clauses = clauses(text, behind);
     let mut edits = quoted(text, open);
@@ -53,12 +56,27 @@ fn kept(
     Some(Edit::new(close..close, condition))
 }
 
-/// The place of the parenthesis before the columns.
-fn columns(text: &Text<'_>) -> Option<usize> {
+/// The place behind the name of the table, where its columns begin if there are any.
+fn behind_name(text: &Text<'_>) -> Option<usize> {
     let table = (1..5).find(|at| text.is(*at, "TABLE"))?;
     let named = if text.words(table + 1, &["IF", "NOT", "EXISTS"]) { table + 4 } else { table + 1 };
-    let open = (named + 1..named + 7).find(|at| !is_name(text, *at))?;
-    matches!(text.token(open), Some(Token::LParen)).then_some(open)
+    (named + 1..named + 7).find(|at| !is_name(text, *at))
+}
+
+/// `PARTITIONED BY (day(at))` of a table that is made of a query, as the parser knows it.
+fn partitioned(text: &Text<'_>, at: usize) -> Option<Edit> {
+    let is_meant = text.words(at, &["PARTITIONED", "BY"]) && has_calls(text, at + 2);
+    is_meant.then(|| Edit::new(text.range(at..at + 1), vec![word("PARTITION", Keyword::PARTITION)]))
+}
+
+/// Whether a list has calls such as `day(at)`, and not only columns with their types.
+fn has_calls(text: &Text<'_>, open: usize) -> bool {
+    let is_call = |at: usize| {
+        matches!(text.token(at.wrapping_sub(1)), Some(Token::LParen | Token::Comma))
+            && matches!(text.token(at), Some(Token::Word(_)))
+            && matches!(text.token(at + 1), Some(Token::LParen))
+    };
+    text.behind(open).is_some_and(|behind| (open + 1..behind).any(is_call))
 }
 
 fn is_name(text: &Text<'_>, at: usize) -> bool {
@@ -125,6 +143,7 @@ fn clause(text: &Text<'_>, at: usize) -> Option<usize> {
             };
             Some(if text.is(behind, "BUCKETS") { behind + 2 } else { behind })
         }
+        "PARTITIONED" if text.is(at + 1, "BY") && has_calls(text, at + 2) => list(at + 2),
         "PARTITION" if text.is(at + 1, "BY") => {
             let columns = (at + 2..at + 5).find(|at| matches!(text.token(*at), Some(Token::LParen)))?;
             let behind = list(columns)?;

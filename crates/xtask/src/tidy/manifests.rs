@@ -19,7 +19,7 @@ bowshot-lakehouse: bowshot-api bowshot-formats bowshot-kernels bowshot-object-st
 bowshot-tables: bowshot-api bowshot-formats bowshot-object-store
 bowshot-files: bowshot-api bowshot-formats bowshot-lakehouse bowshot-object-store
 bowshot-sql: bowshot-api
-bowshot-functions: bowshot-api
+bowshot-functions: bowshot-api bowshot-kernels
 bowshot-query-task: bowshot-api bowshot-ipc
 bowshot-types: bowshot-api bowshot-functions bowshot-sql bowshot-formats bowshot-tables
 bowshot-policy: bowshot-api bowshot-kernels bowshot-sql bowshot-object-store bowshot-tables

@@ -1,9 +1,10 @@
 //! Tables and namespaces that are made and dropped in a catalog. What is dropped is what the catalog lists by exactly that name, since
 //! rights go by names.
 
-use super::super::write::{NewPartition, table_request};
+use super::super::write::{ColumnChange, NewPartition, SchemaChange, table_request};
 use super::catalog::IcebergCatalog;
 use super::fault::CatalogFault;
+use super::insert::{ATTEMPTS, pause};
 use super::names::{is_name, parts};
 use arrow::datatypes::Schema;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -86,6 +87,46 @@ impl IcebergCatalog {
                 dropped.map_or_else(|fault| Err(fault.of(self.name())), |()| Err(error))
             }
         }
+    }
+
+    /// Changes the columns of a table, all of them or none. Where others are faster, the change is made anew of what they have left.
+    ///
+    /// # Errors
+    /// `NotFound` unless that is allowed; `Unsupported` for what files that are there do not allow; `Conflict` where others change the
+    /// table all the time; those of the catalog.
+    pub async fn alter_table(
+        &self,
+        (schema, table): (&str, &str),
+        changes: &[ColumnChange],
+        if_exists: bool,
+    ) -> Changed {
+        let namespace = self.namespace(schema)?;
+        let mut found = self.writable(schema, table).await?;
+        for attempt in 0..ATTEMPTS {
+            let Some(now) = found else {
+                return missing("table", table, Reason::UndefinedTable, if_exists);
+            };
+            let Some(change) = SchemaChange::new(&now.state, (&namespace, table), changes)? else {
+                return Ok(false);
+            };
+            let fault = match self.service().commit(&namespace, table, &change.request).await {
+                Ok(()) => None,
+                Err(fault) => Some(fault),
+            };
+            // Whoever reads next sees what there is now, and an answer that was lost may have been a good one.
+            found = match (self.writable(schema, table).await, fault) {
+                (Ok(Some(now)), Some(_)) if change.is_in(&now.state) => return Ok(true),
+                (Ok(_), None) => return Ok(true),
+                (Err(_), None) => {
+                    self.forget(schema, table).await;
+                    return Ok(true);
+                }
+                (Ok(found), Some(CatalogFault::Conflict)) => found,
+                (_, Some(fault)) => return Err(fault.of(self.name())),
+            };
+            tokio::time::sleep(pause(attempt + 1)).await;
+        }
+        Err(CatalogFault::Conflict.of(self.name()))
     }
 
     /// Drops a table; whether its files go, the catalog decides.

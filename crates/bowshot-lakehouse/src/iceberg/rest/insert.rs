@@ -18,7 +18,7 @@ use uuid::Uuid;
 /// Batches between the query and the files.
 const AHEAD: usize = 2;
 /// Attempts to commit, and the first pause between two; each later one is twice as long.
-const ATTEMPTS: u32 = 10;
+pub(super) const ATTEMPTS: u32 = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -70,6 +70,7 @@ impl IcebergCatalog {
     ) -> Result<()> {
         let (name, namespace) = (format!("{schema}.{table}"), parts(schema).unwrap_or_default());
         let (id, mut undetermined) = (append.id(), false);
+        let uuid = now.state.uuid().map(str::to_owned);
         for attempt in 0..ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(pause(attempt)).await;
@@ -96,8 +97,14 @@ impl IcebergCatalog {
                 Ok(Some(now)) => now,
                 Ok(None) | Err(_) => return Err(self.undetermined(&name, id)),
             };
-            if undetermined {
-                continue;
+            match (undetermined, now.state.uuid() == uuid.as_deref()) {
+                (true, true) => continue,
+                (true, false) => return Err(self.undetermined(&name, id)),
+                (false, true) => {}
+                (false, false) => {
+                    append.reclaim_files();
+                    return Err(discarded(append, made_anew(&name)).await);
+                }
             }
             append.reclaim_files();
             if !matches!(fault, CatalogFault::Conflict) {
@@ -190,7 +197,7 @@ fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState
 }
 
 /// The pause before an attempt, which differs between writers.
-fn pause(attempt: u32) -> Duration {
+pub(super) fn pause(attempt: u32) -> Duration {
     let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(attempt));
     let [random, ..] = Uuid::new_v4().into_bytes();
     pause / 2 + pause / 2 * u32::from(random) / 255
@@ -222,6 +229,11 @@ async fn discarded(append: Append, error: Error) -> Error {
         Ok(())
     });
     removed.await.err().unwrap_or(error)
+}
+
+pub(super) fn made_anew(name: &str) -> Error {
+    let message = format!("`{name}` has become another table since the statement has begun");
+    Error::new(ErrorKind::Conflict, message).with_hint("run the statement again")
 }
 
 pub(super) fn gone(name: &str) -> Error {

@@ -23,6 +23,7 @@ mod rewrite;
 mod service;
 mod settings;
 mod spellings;
+mod vacuum;
 
 pub use catalog::IcebergCatalog;
 pub use rewrite::IcebergRewrite;

@@ -115,7 +115,7 @@ impl Append {
             manifests.push(ManifestFile { sequence, min_sequence: sequence, ..added.clone() });
         }
         match (&self.removed, before) {
-            (Some(removed), _) if parent != Some(removed.from) => {
+            (Some(removed), _) if parent != removed.from => {
                 let message = "others have changed the table since the statement has read it";
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("run the statement again"));
             }
@@ -145,8 +145,11 @@ impl Append {
 
     fn summary(&self, before: Option<&Value>) -> Value {
         let (files, rows) = self.added();
-        let operation = match (&self.removed, &self.manifest) {
+        // Rows that are added for what was read go on top of that alone, and take nothing out.
+        let removed = self.removed.as_ref().filter(|removed| removed.files > 0);
+        let operation = match (removed, &self.manifest) {
             (None, _) => "append",
+            (Some(Removed { is_compaction: true, .. }), _) => "replace",
             (Some(_), None) => "delete",
             (Some(_), Some(_)) => "overwrite",
         };
@@ -160,7 +163,7 @@ impl Append {
             ]);
         }
         let mut totals = [files, rows, self.bytes];
-        if let Some(Removed { files, rows, bytes, .. }) = &self.removed {
+        if let Some(Removed { files, rows, bytes, .. }) = removed {
             let [all_files, all_rows, all_bytes] = totals;
             totals = [all_files - files, all_rows - rows, all_bytes - bytes];
             counts.extend([

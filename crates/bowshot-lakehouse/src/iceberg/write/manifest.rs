@@ -2,7 +2,7 @@
 
 use super::super::manifest::{FieldSummary, ManifestFile};
 use super::avro::{Container, Encoder};
-use super::bounds::{extremes, is_nan, lower_bound, upper_bound};
+use super::column_bounds::{extremes, is_nan, lower_bound, upper_bound};
 use super::data_files::WrittenFile;
 use super::table_state::{PartitionColumn, Spec, Target};
 use arrow::datatypes::DataType;

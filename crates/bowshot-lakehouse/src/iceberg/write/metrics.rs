@@ -1,6 +1,6 @@
 //! What the metadata of a table say of the columns of a data file, from the footer that was written.
 
-use super::bounds::{extremes, has_bounds, lower_bound, upper_bound};
+use super::column_bounds::{extremes, has_bounds, lower_bound, upper_bound};
 use crate::columns::LakeColumn;
 use arrow::array::ArrayRef;
 use arrow::datatypes::Schema;

@@ -9,21 +9,28 @@
 
 mod append;
 mod avro;
-mod bounds;
+mod column_bounds;
+mod compaction;
 mod data_files;
+mod expiry;
 mod manifest;
 mod metrics;
 mod new_files;
 mod new_table;
 mod removal;
+mod schema_change;
 mod table_state;
 mod transform;
 
 pub(super) use append::Append;
+pub(super) use compaction::small_files;
 pub(super) use data_files::{RowWriter, WrittenFile};
+pub(super) use expiry::Expiry;
 pub(super) use metrics::Metrics;
 pub(super) use new_files::NewFiles;
 pub use new_table::NewPartition;
 pub(super) use new_table::table_request;
 pub(super) use removal::Removal;
+pub use schema_change::ColumnChange;
+pub(super) use schema_change::SchemaChange;
 pub(super) use table_state::TableState;

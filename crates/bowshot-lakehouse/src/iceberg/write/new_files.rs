@@ -103,6 +103,26 @@ impl NewFiles {
         })
     }
 
+    /// Removes files, of which some may be gone already. Blocks.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub(super) fn remove(&self, names: &[String]) -> Result<()> {
+        match &self.folder {
+            WriteFolder::Local(folder) => names
+                .iter()
+                .try_for_each(|name| match fs::remove_file(folder.join(name)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => Ok(()),
+                })
+                .map_err(|error| {
+                    let message = format!("a file of `{}` cannot be removed: {error}", folder.display());
+                    Error::new(ErrorKind::Unavailable, message).with_source(error)
+                }),
+            WriteFolder::Remote(folder) => folder.remove(names),
+        }
+    }
+
     /// Leaves the files where they are as long as that is set.
     pub(super) fn set_shared(&mut self, is_shared: bool) {
         self.is_shared = is_shared;
@@ -117,18 +137,10 @@ impl NewFiles {
 impl Drop for NewFiles {
     fn drop(&mut self) {
         let names = std::mem::take(&mut self.names);
-        let removed = match &self.folder {
-            _ if names.is_empty() || self.is_shared => return,
-            WriteFolder::Local(folder) => names
-                .iter()
-                .try_for_each(|name| match fs::remove_file(folder.join(name)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                    _ => Ok(()),
-                })
-                .map_err(|error| failed(folder, &error)),
-            WriteFolder::Remote(folder) => folder.remove(&names),
-        };
-        if let Err(error) = removed {
+        if names.is_empty() || self.is_shared {
+            return;
+        }
+        if let Err(error) = self.remove(&names) {
             tracing::warn!(files = names.len(), %error, "files of a table that no snapshot names could not be removed");
         }
     }

@@ -31,11 +31,7 @@ pub(in super::super) fn table_request(
     let mut numbers = Numbers(i32::try_from(schema.fields().len()).unwrap_or(i32::MAX));
     let mut fields = Vec::with_capacity(schema.fields().len());
     for (number, field) in (1_i32..).zip(schema.fields()) {
-        let data_type = numbers.type_of(field).ok_or_else(|| {
-            let message = format!("column `{}` has the type {}", field.name(), field.data_type());
-            Error::unsupported(format!("{message}, which Iceberg tables of version 2 do not have"))
-                .with_hint("cast it to another type, such as VARCHAR")
-        })?;
+        let data_type = numbers.checked_type(field)?;
         fields.push(json!({
             "id": number, "name": field.name(), "required": !field.is_nullable(), "type": data_type,
         }));
@@ -90,10 +86,20 @@ fn partition_name(transform: &str, column: &str) -> String {
 }
 
 /// The last number that was given to a field.
-struct Numbers(i32);
+pub(super) struct Numbers(pub(super) i32);
 
 impl Numbers {
-    fn next(&mut self) -> i32 {
+    /// # Errors
+    /// `Unsupported` for a type that the format does not have.
+    pub(super) fn checked_type(&mut self, field: &Field) -> Result<Value> {
+        self.type_of(field).ok_or_else(|| {
+            let message = format!("column `{}` has the type {}", field.name(), field.data_type());
+            Error::unsupported(format!("{message}, which Iceberg tables of version 2 do not have"))
+                .with_hint("use another type, such as VARCHAR")
+        })
+    }
+
+    pub(super) fn next(&mut self) -> i32 {
         self.0 = self.0.saturating_add(1);
         self.0
     }

@@ -28,13 +28,16 @@ pub(in super::super) struct Removal<'a> {
     pub(in super::super) folder: &'a FolderView,
     pub(in super::super) pool: &'a Arc<HandlePool>,
     pub(in super::super) files: HashSet<PathBuf>,
+    /// Whether the same rows are in the files that are added.
+    pub(in super::super) is_compaction: bool,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Removed {
-    /// The snapshot that has the files.
-    pub(super) from: i64,
+    /// The snapshot that has the files, if the state has one.
+    pub(super) from: Option<i64>,
+    pub(super) is_compaction: bool,
     untouched: Vec<ManifestFile>,
     rewritten: Vec<ManifestFile>,
     /// What is gone.
@@ -53,20 +56,24 @@ impl Removed {
         (target, files): (&Target, &mut NewFiles),
         snapshot: i64,
     ) -> Result<Self> {
-        let Removal { state, folder, pool, .. } = *removal;
+        let Removal { state, folder, pool, is_compaction, .. } = *removal;
         let corrupt = |detail: &str| FileError::corrupt(&folder.path(""), detail);
-        let from = state.current().ok_or_else(|| corrupt("it has no snapshot"))?;
-        let before = state.snapshot(from).ok_or_else(|| corrupt("its snapshot is not there"))?;
+        let from = state.current();
+        let manifests = match from {
+            Some(id) => {
+                let before = state.snapshot(id).ok_or_else(|| corrupt("its snapshot is not there"))?;
+                manifests_of(before, state, (folder, pool))?
+            }
+            None => Vec::new(),
+        };
         let (untouched, rewritten) = (Vec::new(), Vec::new());
-        let mut removed = Self { from, untouched, rewritten, files: 0, rows: 0, bytes: 0 };
-        for manifest in manifests_of(before, state, (folder, pool))? {
-            if manifest.content != 0 {
+        let mut removed = Self { from, is_compaction, untouched, rewritten, files: 0, rows: 0, bytes: 0 };
+        for manifest in manifests {
+            if manifest.content != 0 || removal.files.is_empty() {
                 removed.untouched.push(manifest);
                 continue;
             }
-            let name = paths::below(&manifest.path, &state.metadata.location, folder);
-            let file = folder.find(&name.map_err(|outside| corrupt(&outside))?)?.data(pool);
-            let entries = lists::whole_entries(&file, &manifest, MAX_ENTRIES)?;
+            let entries = entries_of(&manifest, state, (folder, pool))?;
             removed.take(removal, (target, &mut *files), (manifest, entries), snapshot)?;
         }
         match usize::try_from(removed.files) == Ok(removal.files.len()) {
@@ -151,6 +158,21 @@ pub(super) fn put(target: &Target, files: &mut NewFiles, bytes: &[u8]) -> Result
     let name = format!("metadata/{}-m0.avro", Uuid::new_v4());
     files.put(&name, bytes)?;
     Ok((target.address(&name), i64::try_from(bytes.len()).unwrap_or(i64::MAX)))
+}
+
+/// The files of a manifest that count.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn entries_of(
+    manifest: &ManifestFile,
+    state: &TableState,
+    (folder, pool): (&FolderView, &Arc<HandlePool>),
+) -> Result<Vec<WholeEntry>> {
+    let name = paths::below(&manifest.path, &state.metadata.location, folder)
+        .map_err(|outside| FileError::corrupt(&folder.path(""), outside))?;
+    let file = folder.find(&name)?.data(pool);
+    Ok(lists::whole_entries(&file, manifest, MAX_ENTRIES)?)
 }
 
 /// The manifests of a snapshot.

@@ -86,15 +86,60 @@ impl TableState {
         self.number("current-snapshot-id").filter(|id| *id >= 0)
     }
 
+    /// The snapshots that the metadata have.
+    pub(super) fn snapshots(&self) -> impl Iterator<Item = &Value> {
+        self.whole.get("snapshots").and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// Tags, and branches beside the main one.
+    pub(super) fn refs(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let refs = self.whole.get("refs").and_then(Value::as_object).into_iter().flatten();
+        refs.filter(|(name, _)| *name != "main")
+    }
+
+    pub(super) fn property(&self, key: &str) -> Option<&str> {
+        self.whole.get("properties")?.get(key)?.as_str()
+    }
+
     /// A snapshot as the metadata have it.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Value> {
-        let snapshots = self.whole.get("snapshots")?.as_array()?;
-        snapshots.iter().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
+        self.snapshots().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
     }
 
     fn with_id(&self, list: &str, key: &str, id: i64) -> Option<&Value> {
         let list = self.whole.get(list)?.as_array()?;
         list.iter().find(|one| one.get(key).and_then(Value::as_i64) == Some(id))
+    }
+
+    /// The columns as the metadata say them.
+    pub(super) fn fields(&self) -> Option<&Value> {
+        self.with_id("schemas", "schema-id", self.number("current-schema-id")?)?.get("fields")
+    }
+
+    /// A number that no schema has.
+    pub(super) fn free_schema_id(&self) -> i64 {
+        let schemas = self.whole.get("schemas").and_then(Value::as_array);
+        let ids = schemas.into_iter().flatten().filter_map(|schema| schema.get("schema-id")?.as_i64());
+        ids.max().map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// Whether files are partitioned or sorted by the column of this number.
+    pub(super) fn is_laid_out_by(&self, column: i64) -> bool {
+        let lists = ["partition-specs", "sort-orders"]
+            .into_iter()
+            .filter_map(|list| self.whole.get(list)?.as_array());
+        let fields = lists.flatten().filter_map(|one| one.get("fields")?.as_array()).flatten();
+        let mut fields =
+            fields.filter(|field| field.get("transform").and_then(Value::as_str) != Some("void"));
+        fields.any(|field| field.get("source-id").and_then(Value::as_i64) == Some(column))
+    }
+
+    /// Whether the column of this number is one that rows are identified by.
+    pub(super) fn identifies(&self, column: i64) -> bool {
+        let current = self.number("current-schema-id");
+        let schema = current.and_then(|id| self.with_id("schemas", "schema-id", id));
+        let ids = schema.and_then(|schema| schema.get("identifier-field-ids")?.as_array());
+        ids.is_some_and(|ids| ids.iter().any(|id| id.as_i64() == Some(column)))
     }
 
     /// What files of a specification are partitioned by; `None` for one that is not known here.

@@ -1,12 +1,13 @@
 //! What rows are partitioned by (specification, "Partition Transforms").
 
-use super::bounds::unscaled_bytes;
+use super::column_bounds::unscaled_bytes;
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Date32Array, Int32Array, StringArray, new_null_array,
 };
 use arrow::compute::{DatePart, cast, date_part};
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimeUnit};
 use arrow::error::ArrowError;
+use bowshot_kernels::murmur::hash;
 use std::sync::Arc;
 
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -117,7 +118,7 @@ fn years(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
 }
 
 fn bucketed(values: &ArrayRef, buckets: i32) -> Result<ArrayRef, ArrowError> {
-    let bucket = |bytes: &[u8]| (murmur3(bytes) & i32::MAX.cast_unsigned()).cast_signed() % buckets;
+    let bucket = |bytes: &[u8]| (hash(bytes, 0) & i32::MAX.cast_unsigned()).cast_signed() % buckets;
     let found: Int32Array = match values.data_type() {
         DataType::Utf8 => {
             values.as_string::<i32>().iter().map(|text| text.map(|text| bucket(text.as_bytes()))).collect()
@@ -175,27 +176,6 @@ fn truncated(values: &ArrayRef, width: i32) -> Result<ArrayRef, ArrowError> {
     })
 }
 
-/// The hash of 32 bits that buckets are made of (`MurmurHash3_x86_32`, seed 0).
-fn murmur3(bytes: &[u8]) -> u32 {
-    let mixed = |block: u32| block.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    let number =
-        |bytes: &[u8]| bytes.iter().rev().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
-    let blocks = bytes.chunks_exact(4);
-    let rest = blocks.remainder();
-    let mut hash = 0_u32;
-    for block in blocks {
-        hash = (hash ^ mixed(number(block))).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
-    }
-    if !rest.is_empty() {
-        hash ^= mixed(number(rest));
-    }
-    // The length modulo 2³² is part of the hash.
-    hash ^= u32::try_from(bytes.len() & 0xffff_ffff).unwrap_or(0);
-    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
-    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
-    hash ^ (hash >> 16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,12 +185,10 @@ mod tests {
     /// The values of the specification's appendix "32-bit Hash Requirements".
     #[test]
     fn hashes_are_those_of_the_specification() {
-        assert_eq!(murmur3(&34_i64.to_le_bytes()), 2_017_239_379);
-        assert_eq!(murmur3(&unscaled_bytes(1420)), (-500_754_589_i32).cast_unsigned());
-        assert_eq!(murmur3(&17_486_i64.to_le_bytes()), (-653_330_422_i32).cast_unsigned());
-        assert_eq!(murmur3(&81_068_000_000_i64.to_le_bytes()), (-662_762_989_i32).cast_unsigned());
-        assert_eq!(murmur3(b"iceberg"), 1_210_000_089);
-        assert_eq!(murmur3(&[0, 1, 2, 3]), (-188_683_207_i32).cast_unsigned());
+        assert_eq!(hash(&unscaled_bytes(1420), 0), (-500_754_589_i32).cast_unsigned());
+        assert_eq!(hash(&17_486_i64.to_le_bytes(), 0), (-653_330_422_i32).cast_unsigned());
+        assert_eq!(hash(&81_068_000_000_i64.to_le_bytes(), 0), (-662_762_989_i32).cast_unsigned());
+        assert_eq!(hash(&[0, 1, 2, 3], 0), (-188_683_207_i32).cast_unsigned());
     }
 
     fn one(transform: &str, value: ScalarValue) -> ScalarValue {

@@ -1,0 +1,211 @@
+//! Snapshots of a table that nobody reads any more, and the files that only they have. A snapshot stays that was current at a time that
+//! is kept, that a branch or a tag names, or that is one of the newest which the table's own settings keep.
+
+use super::super::manifest::ManifestFile;
+use super::super::paths;
+use super::new_files::NewFiles;
+use super::removal::{entries_of, manifests_of};
+use super::table_state::TableState;
+use crate::table_folder::{FolderView, TableFolder};
+use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_formats::data_file::HandlePool;
+use bowshot_object_store::Error as FileError;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Files that are looked at in one statement.
+const MAX_FILES: usize = 5_000_000;
+
+/// See the module.
+#[derive(Debug)]
+pub(in super::super) struct Expiry {
+    snapshots: Vec<i64>,
+    /// Below the folder of the table.
+    files: HashSet<String>,
+    pub(in super::super) request: Value,
+}
+
+impl Expiry {
+    /// What is of no use since a time, in milliseconds; `None` where all is. Blocks.
+    ///
+    /// # Errors
+    /// `Unsupported` for a table that keeps its files; when its metadata cannot be read.
+    pub(in super::super) fn new(
+        state: &TableState,
+        (namespace, table): (&[String], &str),
+        since: i64,
+        place: (&FolderView, &Arc<HandlePool>),
+    ) -> Result<Option<Self>> {
+        // Of another version there may be files that are not known here.
+        state.target(table)?;
+        if state.property("gc.enabled") == Some("false") {
+            return Err(Error::unsupported(format!(
+                "`{table}` keeps its files: its `gc.enabled` is `false`"
+            )));
+        }
+        let kept = kept(state, since);
+        let (kept, gone): (Vec<&Value>, Vec<&Value>) = state
+            .snapshots()
+            .partition(|snapshot| id(snapshot, "snapshot-id").is_none_or(|id| kept.contains(&id)));
+        if gone.is_empty() {
+            return Ok(None);
+        }
+        let snapshots: Vec<i64> = gone.iter().filter_map(|snapshot| id(snapshot, "snapshot-id")).collect();
+        let (old, now) = (Files::of(&gone, state, place)?, Files::of(&kept, state, place)?);
+        let only_old = old.manifests.iter().filter(|(name, _)| !now.manifests.contains_key(*name));
+        let only_old: HashMap<String, ManifestFile> =
+            only_old.map(|(name, manifest)| (name.clone(), manifest.clone())).collect();
+        let mut files = HashSet::new();
+        add_entries(&only_old, &mut files, state, place)?;
+        if !files.is_empty() {
+            let mut live = HashSet::new();
+            add_entries(&now.manifests, &mut live, state, place)?;
+            files.retain(|file| !live.contains(file));
+        }
+        files.extend(only_old.into_keys());
+        files.extend(old.lists.into_iter().filter(|list| !now.lists.contains(list)));
+        let refs = state.refs().map(|(name, reference)| {
+            json!({"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": reference.get("snapshot-id")})
+        });
+        let main = json!({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": state.current()});
+        let uuid = json!({"type": "assert-table-uuid", "uuid": state.uuid()});
+        let requirements: Vec<Value> = [uuid, main].into_iter().chain(refs).collect();
+        let request = json!({
+            "identifier": {"namespace": namespace, "name": table},
+            "requirements": requirements,
+            "updates": [{"action": "remove-snapshots", "snapshot-ids": &snapshots}],
+        });
+        Ok(Some(Self { snapshots, files, request }))
+    }
+
+    /// Whether a state of the table has none of the snapshots any more.
+    pub(in super::super) fn is_in(&self, state: &TableState) -> bool {
+        self.snapshots.iter().all(|id| state.snapshot(*id).is_none())
+    }
+
+    /// Removes the files, of a table that has the snapshots no more. Blocks.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub(in super::super) fn remove_files(self, folder: &TableFolder) -> Result<()> {
+        NewFiles::new(folder)?.remove(&self.files.into_iter().collect::<Vec<_>>())
+    }
+}
+
+/// The snapshots that stay.
+fn kept(state: &TableState, since: i64) -> HashSet<i64> {
+    let mut kept = HashSet::new();
+    let mut parents = HashMap::new();
+    for snapshot in state.snapshots() {
+        let (Some(this), parent) = (id(snapshot, "snapshot-id"), id(snapshot, "parent-snapshot-id")) else {
+            continue;
+        };
+        parents.insert(this, parent);
+        if id(snapshot, "timestamp-ms").is_none_or(|time| time > since) {
+            kept.insert(this);
+            // That one was the current one until then.
+            kept.extend(parent);
+        }
+    }
+    let least = state.property("history.expire.min-snapshots-to-keep").and_then(|text| text.parse().ok());
+    let least: i64 = least.unwrap_or(1);
+    let main = state.current().map(|current| (current, least));
+    let of_refs = state.refs().filter_map(|(_, reference)| {
+        Some((id(reference, "snapshot-id")?, id(reference, "min-snapshots-to-keep").unwrap_or(least)))
+    });
+    for (head, count) in of_refs.chain(main) {
+        let mut next = Some(head);
+        for _ in 0..count.max(1) {
+            let Some(this) = next else { break };
+            kept.insert(this);
+            next = parents.get(&this).copied().flatten();
+        }
+    }
+    kept
+}
+
+fn id(of: &Value, key: &str) -> Option<i64> {
+    of.get(key)?.as_i64()
+}
+
+/// The lists of some snapshots, and the manifests in them, by their names below the folder.
+struct Files {
+    lists: HashSet<String>,
+    manifests: HashMap<String, ManifestFile>,
+}
+
+impl Files {
+    fn of(snapshots: &[&Value], state: &TableState, place: (&FolderView, &Arc<HandlePool>)) -> Result<Self> {
+        let mut files = Self { lists: HashSet::new(), manifests: HashMap::new() };
+        for snapshot in snapshots {
+            for manifest in manifests_of(snapshot, state, place)? {
+                files.manifests.insert(below(&manifest.path, state, place.0)?, manifest);
+            }
+            if let Some(list) = snapshot.get("manifest-list").and_then(Value::as_str) {
+                files.lists.insert(below(list, state, place.0)?);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The files that count in manifests.
+fn add_entries(
+    manifests: &HashMap<String, ManifestFile>,
+    files: &mut HashSet<String>,
+    state: &TableState,
+    place: (&FolderView, &Arc<HandlePool>),
+) -> Result<()> {
+    for manifest in manifests.values() {
+        for entry in entries_of(manifest, state, place)? {
+            files.insert(below(&entry.file.path, state, place.0)?);
+        }
+        if files.len() > MAX_FILES {
+            let message = format!("the snapshots of the table have more than {MAX_FILES} files");
+            return Err(
+                Error::new(ErrorKind::LimitReached, message).with_hint("let another program expire them")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn below(path: &str, state: &TableState, folder: &FolderView) -> Result<String> {
+    let name = paths::below(path, &state.metadata.location, folder);
+    Ok(name.map_err(|outside| FileError::corrupt(&folder.path(""), outside))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn snapshots_stay_that_somebody_may_read() {
+        let snapshot = |id: i64, time: i64| json!({"snapshot-id": id, "parent-snapshot-id": id - 1, "timestamp-ms": time, "manifest-list": "x"});
+        let whole = |refs: Value, properties: Value| {
+            let whole = json!({
+                "format-version": 2, "location": "s3://b/t", "current-snapshot-id": 5, "refs": refs, "properties": properties,
+                "snapshots": [snapshot(1, 10), snapshot(2, 20), snapshot(3, 30), snapshot(4, 40), snapshot(5, 50)],
+            });
+            TableState::new(whole, Path::new("t")).unwrap()
+        };
+        let main = json!({"main": {"snapshot-id": 5, "type": "branch"}});
+        let tagged =
+            json!({"main": {"snapshot-id": 5, "type": "branch"}, "old": {"snapshot-id": 1, "type": "tag"}});
+        let three = json!({"history.expire.min-snapshots-to-keep": "3"});
+        for (refs, properties, since, wanted) in [
+            (&main, json!({}), 100, vec![5]),
+            (&main, json!({}), 39, vec![3, 4, 5]),
+            (&main, json!({}), 40, vec![4, 5]),
+            (&main, json!({}), 0, vec![0, 1, 2, 3, 4, 5]),
+            (&tagged, json!({}), 100, vec![1, 5]),
+            (&main, three, 100, vec![3, 4, 5]),
+        ] {
+            let mut kept: Vec<i64> = kept(&whole(refs.clone(), properties), since).into_iter().collect();
+            kept.sort_unstable();
+            assert_eq!(kept, wanted, "{since}");
+        }
+    }
+}
