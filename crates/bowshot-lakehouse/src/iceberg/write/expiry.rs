@@ -52,7 +52,7 @@ impl Expiry {
             return Ok(None);
         }
         let snapshots: Vec<i64> = gone.iter().filter_map(|snapshot| id(snapshot, "snapshot-id")).collect();
-        let (old, now) = (Files::of(&gone, state, place)?, Files::of(&kept, state, place)?);
+        let (old, now) = (Files::read(&gone, state, place)?, Files::read(&kept, state, place)?);
         let only_old = old.manifests.iter().filter(|(name, _)| !now.manifests.contains_key(*name));
         let only_old: HashMap<String, ManifestFile> =
             only_old.map(|(name, manifest)| (name.clone(), manifest.clone())).collect();
@@ -137,7 +137,11 @@ struct Files {
 }
 
 impl Files {
-    fn of(snapshots: &[&Value], state: &TableState, place: (&FolderView, &Arc<HandlePool>)) -> Result<Self> {
+    fn read(
+        snapshots: &[&Value],
+        state: &TableState,
+        place: (&FolderView, &Arc<HandlePool>),
+    ) -> Result<Self> {
         let mut files = Self { lists: HashSet::new(), manifests: HashMap::new() };
         for snapshot in snapshots {
             for manifest in manifests_of(snapshot, state, place)? {
