@@ -100,12 +100,12 @@ pub(crate) fn row_changes(merge: &Merge, definition: &Definition, new: &str) -> 
     let updated = touched(merge, definition)?.updates.unwrap_or_default();
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         let name = field.field.name();
-        let kept = format!(", {}", column(&alias, name));
+        let before = format!(", {}", column(&alias, name));
         if !updated.contains(name) {
-            return kept;
+            return before;
         }
         let value = value_of(&conditions, &clauses, (index, field));
-        format!("{kept}, {value} AS {}", Ident::with_quote('"', format!("{new}{name}")))
+        format!("{before}, {value} AS {}", Ident::with_quote('"', format!("{new}{name}")))
     });
     let columns: String = columns.collect();
     let ((table, met), source, on) = (MET, &merge.source, &merge.on);
