@@ -44,7 +44,7 @@ impl PartitionField {
         let mut fields: Vec<Self> = columns.collect();
         let mut clause = None;
         create.constraints.retain(|constraint| {
-            let found = kept_clause(constraint);
+            let found = partition_clause(constraint);
             let is_other = found.is_none();
             clause = found.or(clause.take());
             is_other
@@ -100,7 +100,7 @@ impl PartitionField {
 }
 
 /// What a clause partitions by that is kept as a condition of the table.
-fn kept_clause(constraint: &TableConstraint) -> Option<Expr> {
+fn partition_clause(constraint: &TableConstraint) -> Option<Expr> {
     let TableConstraint::Check(check) = constraint else { return None };
     check.name.as_ref().filter(|name| name.value == CLAUSES)?;
     let Expr::Value(value) = check.expr.as_ref() else { return None };

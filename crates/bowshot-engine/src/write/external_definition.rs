@@ -1,5 +1,5 @@
-//! CREATE, ALTER and DROP of tables and schemas in other databases that let them be made from here. Columns are planned like those of tables
-//! here; what of them there can be, the database decides.
+//! CREATE, ALTER and DROP of tables and schemas in other databases that let them be made from here. Columns are planned like those of
+//! tables here; what of them there can be, the database decides.
 
 use crate::catalog::Visible;
 use crate::catalog::lazy_state::LazyState;

@@ -66,7 +66,7 @@ async fn planned(
     let [of_new, of_old] = [of_new, of_old].map(|clauses| Merge { clauses, ..merge.clone() });
     let mut plans = Vec::with_capacity(2);
     if !of_old.clauses.is_empty() {
-        let mut query = merge::of_each_row(&of_old, &definition, NEW)?;
+        let mut query = merge::row_changes(&of_old, &definition, NEW)?;
         leading.clone().before(&mut query, written)?;
         // Which row of a file it is, counts: another run may number them otherwise.
         let visible = addressed(Arc::clone(&table), "row_number() OVER ()", visible).await?;

@@ -27,7 +27,7 @@ pub(crate) const ACT: &str = "__bowshot_act";
 pub(crate) const PUT: i64 = 1;
 /// The row goes.
 pub(crate) const TAKE: i64 = 2;
-/// The row would be changed by several rows of the source; see [`of_each_row`].
+/// The row would be changed by several rows of the source; see [`row_changes`].
 pub(crate) const TWICE: i64 = 3;
 
 /// Name of the column with the word for what happens to a row, which only RETURNING reads.
@@ -86,7 +86,7 @@ pub(crate) fn merge(
 ///
 /// # Errors
 /// As [`merge`].
-pub(crate) fn of_each_row(merge: &Merge, definition: &Definition, new: &str) -> Result<Box<Query>> {
+pub(crate) fn row_changes(merge: &Merge, definition: &Definition, new: &str) -> Result<Box<Query>> {
     let (_, target, alias) = change::retarget_factor(&merge.table)?;
     let clauses = merge.clauses.iter().map(|clause| Clause::read(clause, &alias, definition));
     let clauses = clauses.collect::<Result<Vec<_>>>()?;
@@ -97,12 +97,12 @@ pub(crate) fn of_each_row(merge: &Merge, definition: &Definition, new: &str) -> 
     let updated = touched(merge, definition)?.updates.unwrap_or_default();
     let columns = definition.columns.iter().enumerate().map(|(index, field)| {
         let name = field.field.name();
-        let kept = format!(", {}", column(&alias, name));
+        let before = format!(", {}", column(&alias, name));
         if !updated.contains(name) {
-            return kept;
+            return before;
         }
         let value = value_of(&conditions, &clauses, (index, field));
-        format!("{kept}, {value} AS {}", Ident::with_quote('"', format!("{new}{name}")))
+        format!("{before}, {value} AS {}", Ident::with_quote('"', format!("{new}{name}")))
     });
     let columns: String = columns.collect();
     let ((table, met), source, on) = (MET, &merge.source, &merge.on);

@@ -1,5 +1,5 @@
 //! Snapshots of a table that nobody reads any more, and the files that only they have. A snapshot stays that was current at a time that
-//! is kept, that a branch or a tag names, or that is one of the newest which the table's own settings keep.
+//! is retained, that a branch or a tag names, or that is one of the newest which the table's own settings keep.
 
 use super::super::manifest::ManifestFile;
 use super::super::paths;
@@ -44,15 +44,15 @@ impl Expiry {
                 "`{table}` keeps its files: its `gc.enabled` is `false`"
             )));
         }
-        let kept = kept(state, since);
-        let (kept, gone): (Vec<&Value>, Vec<&Value>) = state
+        let retained = retained(state, since);
+        let (retained, gone): (Vec<&Value>, Vec<&Value>) = state
             .snapshots()
-            .partition(|snapshot| id(snapshot, "snapshot-id").is_none_or(|id| kept.contains(&id)));
+            .partition(|snapshot| id(snapshot, "snapshot-id").is_none_or(|id| retained.contains(&id)));
         if gone.is_empty() {
             return Ok(None);
         }
         let snapshots: Vec<i64> = gone.iter().filter_map(|snapshot| id(snapshot, "snapshot-id")).collect();
-        let (old, now) = (Files::of(&gone, state, place)?, Files::of(&kept, state, place)?);
+        let (old, now) = (Files::read(&gone, state, place)?, Files::read(&retained, state, place)?);
         let only_old = old.manifests.iter().filter(|(name, _)| !now.manifests.contains_key(*name));
         let only_old: HashMap<String, ManifestFile> =
             only_old.map(|(name, manifest)| (name.clone(), manifest.clone())).collect();
@@ -94,8 +94,8 @@ impl Expiry {
 }
 
 /// The snapshots that stay.
-fn kept(state: &TableState, since: i64) -> HashSet<i64> {
-    let mut kept = HashSet::new();
+fn retained(state: &TableState, since: i64) -> HashSet<i64> {
+    let mut retained = HashSet::new();
     let mut parents = HashMap::new();
     for snapshot in state.snapshots() {
         let (Some(this), parent) = (id(snapshot, "snapshot-id"), id(snapshot, "parent-snapshot-id")) else {
@@ -103,9 +103,9 @@ fn kept(state: &TableState, since: i64) -> HashSet<i64> {
         };
         parents.insert(this, parent);
         if id(snapshot, "timestamp-ms").is_none_or(|time| time > since) {
-            kept.insert(this);
+            retained.insert(this);
             // That one was the current one until then.
-            kept.extend(parent);
+            retained.extend(parent);
         }
     }
     let least = state.property("history.expire.min-snapshots-to-keep").and_then(|text| text.parse().ok());
@@ -116,13 +116,14 @@ fn kept(state: &TableState, since: i64) -> HashSet<i64> {
     });
     for (head, count) in of_refs.chain(main) {
         let mut next = Some(head);
-        for _ in 0..count.max(1) {
+        // Parents that go round in a circle have an end, too.
+        for _ in (0..count.max(1)).take(parents.len().max(1)) {
             let Some(this) = next else { break };
-            kept.insert(this);
+            retained.insert(this);
             next = parents.get(&this).copied().flatten();
         }
     }
-    kept
+    retained
 }
 
 fn id(of: &Value, key: &str) -> Option<i64> {
@@ -136,7 +137,11 @@ struct Files {
 }
 
 impl Files {
-    fn of(snapshots: &[&Value], state: &TableState, place: (&FolderView, &Arc<HandlePool>)) -> Result<Self> {
+    fn read(
+        snapshots: &[&Value],
+        state: &TableState,
+        place: (&FolderView, &Arc<HandlePool>),
+    ) -> Result<Self> {
         let mut files = Self { lists: HashSet::new(), manifests: HashMap::new() };
         for snapshot in snapshots {
             for manifest in manifests_of(snapshot, state, place)? {
@@ -183,10 +188,14 @@ mod tests {
 
     #[test]
     fn snapshots_stay_that_somebody_may_read() {
-        let snapshot = |id: i64, time: i64| json!({"snapshot-id": id, "parent-snapshot-id": id - 1, "timestamp-ms": time, "manifest-list": "x"});
+        let snapshot = |id: i64, time: i64| {
+            let parent = id - 1;
+            json!({"snapshot-id": id, "parent-snapshot-id": parent, "timestamp-ms": time, "manifest-list": "x"})
+        };
         let whole = |refs: Value, properties: Value| {
             let whole = json!({
-                "format-version": 2, "location": "s3://b/t", "current-snapshot-id": 5, "refs": refs, "properties": properties,
+                "format-version": 2, "location": "s3://b/t", "current-snapshot-id": 5,
+                "refs": refs, "properties": properties,
                 "snapshots": [snapshot(1, 10), snapshot(2, 20), snapshot(3, 30), snapshot(4, 40), snapshot(5, 50)],
             });
             TableState::new(whole, Path::new("t")).unwrap()
@@ -203,9 +212,10 @@ mod tests {
             (&tagged, json!({}), 100, vec![1, 5]),
             (&main, three, 100, vec![3, 4, 5]),
         ] {
-            let mut kept: Vec<i64> = kept(&whole(refs.clone(), properties), since).into_iter().collect();
-            kept.sort_unstable();
-            assert_eq!(kept, wanted, "{since}");
+            let mut retained: Vec<i64> =
+                retained(&whole(refs.clone(), properties), since).into_iter().collect();
+            retained.sort_unstable();
+            assert_eq!(retained, wanted, "{since}");
         }
     }
 }

@@ -207,10 +207,13 @@ impl Columns<'_> {
         if fits {
             return self.set(column, "type", wanted);
         }
-        Err(Error::unsupported(format!("column `{column}` of `{}` cannot get the type {data_type}", self.table))
-            .with_hint(
-                "INTEGER becomes BIGINT, REAL becomes DOUBLE, and a DECIMAL gets more digits; else add another column, and fill it with UPDATE",
-            ))
+        Err(Error::unsupported(format!(
+            "column `{column}` of `{}` cannot get the type {data_type}",
+            self.table
+        ))
+        .with_hint(
+            "INTEGER becomes BIGINT, REAL becomes DOUBLE, and a DECIMAL gets more digits; else add a column",
+        ))
     }
 }
 

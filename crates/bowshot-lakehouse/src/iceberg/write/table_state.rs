@@ -159,7 +159,7 @@ impl TableState {
         let version = self.metadata.format_version;
         if version != VERSION {
             return Err(refused(format!("it has version {version} of the Iceberg format"))
-                .with_hint("tables of version 2 are written; write this one with another program"));
+                .with_hint("tables of version 2 are written: use another program, or copy it: `CREATE TABLE … AS SELECT …`"));
         }
         let lacks =
             |what: &str| Error::new(ErrorKind::Corrupt, format!("the metadata of `{name}` have no `{what}`"));
