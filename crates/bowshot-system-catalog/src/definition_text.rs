@@ -10,10 +10,10 @@ use datafusion::arrow::datatypes::DataType;
 use std::time::Duration;
 
 /// An interval in the largest unit of which it has a whole number.
-fn refresh_interval(every: Duration) -> String {
+pub(crate) fn refresh_interval(every: Duration) -> String {
     let seconds = every.as_secs();
     let units = [(24 * 60 * 60, "days"), (60 * 60, "hours"), (60, "minutes")];
-    match units.into_iter().find(|(unit, _)| seconds % unit == 0) {
+    match units.into_iter().find(|(unit, _)| seconds.is_multiple_of(*unit)) {
         _ if every.subsec_micros() > 0 => format!("{} microseconds", every.as_micros()),
         Some((unit, name)) => format!("{} {name}", seconds / unit),
         None => format!("{seconds} seconds"),
