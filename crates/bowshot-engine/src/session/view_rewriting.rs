@@ -73,13 +73,13 @@ impl KnownViews {
 
     /// Whether the query of a view is known to mean in a snapshot what it meant at the last refresh.
     pub(super) fn is_meant(&self, view: Uuid, snapshot: &Arc<Snapshot>) -> bool {
-        let known = self.lock();
+        let known = self.0.lock();
         known.meant.get(&view).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(snapshot)))
     }
 
     /// Notes that it does. Earlier snapshots are forgotten.
     pub(super) fn note_meant(&self, view: Uuid, snapshot: &Arc<Snapshot>) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         known.meant.retain(|_, there| std::ptr::eq(there.as_ptr(), Arc::as_ptr(snapshot)));
         known.meant.insert(view, Arc::downgrade(snapshot));
     }
