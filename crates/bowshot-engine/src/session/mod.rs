@@ -53,6 +53,8 @@ use datafusion::config::{ConfigNonZeroUsize, ConfigOptions};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use engine::{Shared, own_tables};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use plan_cache::SessionPlans;
 use query::Run;
 use std::sync::Arc;
@@ -166,9 +168,11 @@ impl EngineSession {
             }
         }
         let (session, base, changed) = (self.clone(), base.clone(), changed.clone());
-        let work = async move { session.commit_with_views(&base, &changed).await };
+        // Its type would be too deep for those that wait for a commit.
+        let work: BoxFuture<'static, _> =
+            async move { session.commit_with_views(&base, &changed).await }.boxed();
         if self.shared.runtime.is_here() {
-            return Box::pin(work).await;
+            return work.await;
         }
         let committed = match QueryTask::current() {
             Some(task) => self.shared.runtime.spawn(task.inside(work)),
