@@ -136,7 +136,8 @@ impl Access {
         match (&self.0.rules, &other.0.rules) {
             _ if !Arc::ptr_eq(&self.0.settings, &other.0.settings) => false,
             (None, None) => true,
-            (Some(one), Some(two)) => Arc::ptr_eq(one, two) && self.0.moved == other.0.moved,
+            // Rules are read anew with every change of notes, such as each load of a pipe.
+            (Some(one), Some(two)) => (Arc::ptr_eq(one, two) || one == two) && self.0.moved == other.0.moved,
             _ => false,
         }
     }
