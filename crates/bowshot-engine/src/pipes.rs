@@ -124,6 +124,8 @@ impl PipeStates {
                 ready.push((file, found));
             }
         }
+        // One that has failed for another reason than its rows, such as a limit, lets the others go first.
+        ready.sort_by_key(|(file, _)| waiting.get(&file.key).copied());
         state.waiting = waiting;
         if errors.len() >= MAX_ERRORS && state.failed.is_empty() {
             state.chosen = Arc::default();
@@ -173,15 +175,18 @@ impl PipeStates {
             return Ok(());
         }
         state.width = (chosen.files.len() / 2).max(1);
-        if !chosen.are_read.load(Ordering::Acquire) || !is_of_file(error.kind()) {
-            return Err(error);
+        let is_at_fault = chosen.are_read.load(Ordering::Acquire) && is_of_file(error.kind());
+        if is_at_fault || chosen.files.len() > 1 {
+            state.next = Instant::now();
         }
         if let [file] = chosen.load.files.as_slice() {
-            state.failed.push(PipeError::new(file, &error.to_string()));
+            if is_at_fault {
+                state.failed.push(PipeError::new(file, &error.to_string()));
+            } else {
+                state.waiting.insert(file.key, Instant::now());
+            }
         }
-        state.next = Instant::now();
-        // Without files there is no file at fault.
-        if chosen.files.is_empty() { Err(error) } else { Ok(()) }
+        if is_at_fault { Ok(()) } else { Err(error) }
     }
 }
 
@@ -295,9 +300,9 @@ mod tests {
     #[test]
     fn an_error_of_anything_but_rows_is_none_of_a_file() {
         let (states, none) = (PipeStates::default(), BTreeMap::new());
-        choose(&states, &none, &["a.csv"]);
-        settle(&states);
         for (kind, are_read) in [(ErrorKind::Denied, true), (ErrorKind::Invalid, false)] {
+            choose(&states, &none, &["a.csv"]);
+            settle(&states);
             assert_eq!(choose(&states, &none, &["a.csv"]), ["a.csv"], "{kind:?}");
             let changed = Pipe { change: Uuid::from_u128(2), ..pipe() };
             assert!(states.chosen(&changed).is_empty(), "the pipe was changed since");
@@ -305,6 +310,20 @@ mod tests {
             chosen.note_read(are_read);
             let ended = states.end(pipe().id, &chosen, Err(Error::new(kind, "the pipe is at fault")));
             ended.expect_err("no file is at fault");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_lets_the_others_go_first() {
+        let (states, none, names) = (PipeStates::default(), BTreeMap::new(), ["a.csv", "b.csv"]);
+        choose(&states, &none, &names);
+        settle(&states);
+        for expected in [vec!["a.csv", "b.csv"], vec!["a.csv"], vec!["b.csv"]] {
+            assert_eq!(choose(&states, &none, &names), expected);
+            let chosen = states.chosen(&pipe());
+            chosen.note_read(true);
+            let limit = Error::new(ErrorKind::LimitReached, "the file has too many bytes");
+            states.end(pipe().id, &chosen, Err(limit)).expect_err("no row is at fault");
         }
     }
 
