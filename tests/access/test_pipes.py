@@ -1,4 +1,4 @@
-"""Pipes load with the rights of who has made them, and only who may name files makes one."""
+"""Pipes load with the rights of who has made them, only who may name files makes one, and others keep their rights."""
 
 import pytest
 
@@ -47,3 +47,18 @@ def test_an_owner_who_loses_the_right_loads_nothing(made, tmp_path):
     (tmp_path / "in" / "c.csv").write_text("n\n3\n")
     wait_until(lambda: root.rows("SELECT state FROM system.pipes") == [("failed",)], "the pipe fails", 30.0)
     assert "is no user" in root.rows("SELECT last_error FROM system.pipes")[0][0]
+
+
+def test_a_pipe_changes_no_rights_of_who_follows_a_part(made):
+    ada, root = made.at("ada", "postgres"), made.at("root")
+    root.rows("CREATE TABLE partly (id BIGINT, hidden BIGINT)")
+    root.rows("INSERT INTO partly VALUES (1, 1)")
+    root.rows("GRANT SELECT (id) ON partly TO ada")
+    ada.rows("DECLARE c CURSOR WITH HOLD FOR SELECT id FROM table_changes('partly', 1, follow => true)")
+    assert ada.rows("FETCH 1 FROM c") == [("1",)]
+    root.rows(PIPE)
+    root.rows("INSERT INTO partly VALUES (2, 2)")
+    assert ada.rows("FETCH 1 FROM c") == [("2",)]
+    root.rows("REVOKE SELECT ON partly FROM ada")
+    root.rows("INSERT INTO partly VALUES (3, 3)")
+    refused(ada, "FETCH 1 FROM c", "rights have changed")

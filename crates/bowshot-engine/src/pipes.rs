@@ -7,6 +7,7 @@ use bowshot_tables::{Pipe, PipeError, PipeFile, PipeLoad};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -41,9 +42,15 @@ pub(crate) struct ChosenFiles {
     pub(crate) change: Uuid,
     pub(crate) files: Vec<ListedFile>,
     pub(crate) load: PipeLoad,
+    /// Whether their rows are read: an error before or after that is none of a file.
+    are_read: AtomicBool,
 }
 
 impl ChosenFiles {
+    pub(crate) fn note_read(&self, are_read: bool) {
+        self.are_read.store(are_read, Ordering::Release);
+    }
+
     fn is_empty(&self) -> bool {
         self.files.is_empty() && self.load.failed.is_empty()
     }
@@ -117,6 +124,8 @@ impl PipeStates {
                 ready.push((file, found));
             }
         }
+        // One that has failed for another reason than its rows, such as a limit, lets the others go first.
+        ready.sort_by_key(|(file, _)| waiting.get(&file.key).copied());
         state.waiting = waiting;
         if errors.len() >= MAX_ERRORS && state.failed.is_empty() {
             state.chosen = Arc::default();
@@ -133,13 +142,16 @@ impl PipeStates {
             state.next = state.next.min(now + SETTLED);
         }
         let load = PipeLoad { files, failed: state.failed.clone(), listed };
-        state.chosen = Arc::new(ChosenFiles { change: pipe.change, files: listed_files, load });
+        let (change, files) = (pipe.change, listed_files);
+        state.chosen = Arc::new(ChosenFiles { change, files, load, ..ChosenFiles::default() });
         Ok(Some(Arc::clone(&state.chosen)).filter(|chosen| !chosen.is_empty()))
     }
 
-    /// What a pipe loads next.
+    /// What a pipe loads next: nothing that was chosen before its last change.
     pub(crate) fn chosen(&self, pipe: &Pipe) -> Arc<ChosenFiles> {
-        self.0.lock().get(&pipe.id).map_or_else(Arc::default, |state| Arc::clone(&state.chosen))
+        let states = self.0.lock();
+        let chosen = states.get(&pipe.id).map(|state| &state.chosen);
+        chosen.filter(|chosen| chosen.change == pipe.change).map_or_else(Arc::default, Arc::clone)
     }
 
     /// Notes how the load of these files has ended. Gives the error where it is none of a file.
@@ -159,18 +171,22 @@ impl PipeStates {
             return Ok(());
         };
         if error.kind() == ErrorKind::Conflict {
+            state.next = Instant::now();
             return Ok(());
         }
         state.width = (chosen.files.len() / 2).max(1);
-        if !is_of_file(error.kind()) {
-            return Err(error);
+        let is_at_fault = chosen.are_read.load(Ordering::Acquire) && is_of_file(error.kind());
+        if is_at_fault || chosen.files.len() > 1 {
+            state.next = Instant::now();
         }
         if let [file] = chosen.load.files.as_slice() {
-            state.failed.push(PipeError::new(file, &error.to_string()));
+            if is_at_fault {
+                state.failed.push(PipeError::new(file, &error.to_string()));
+            } else {
+                state.waiting.insert(file.key, Instant::now());
+            }
         }
-        state.next = Instant::now();
-        // Without files there is no file at fault.
-        if chosen.files.is_empty() { Err(error) } else { Ok(()) }
+        if is_at_fault { Ok(()) } else { Err(error) }
     }
 }
 
@@ -244,7 +260,7 @@ mod tests {
     /// As if all had waited long enough.
     fn settle(states: &PipeStates) {
         let before = Instant::now().checked_sub(SETTLED).expect("the machine has run for a second");
-        states.lock().values_mut().flat_map(|state| state.waiting.values_mut()).for_each(|at| *at = before);
+        states.0.lock().values_mut().flat_map(|state| state.waiting.values_mut()).for_each(|at| *at = before);
     }
 
     #[test]
@@ -269,6 +285,7 @@ mod tests {
             let chosen = states.chosen(&pipe());
             let is_bad = chosen.load.files.iter().any(|file| file.location == "c.csv");
             let outcome = if is_bad { Err(Error::invalid("no number")) } else { Ok(()) };
+            chosen.note_read(is_bad);
             if !is_bad && !chosen.is_empty() {
                 let notes = pipe().after("p", &texts, &chosen.load, 1).expect("there is room");
                 texts.extend(notes.into_iter().filter_map(|(key, text)| Some((key, text?))));
@@ -278,8 +295,45 @@ mod tests {
         assert_eq!(Pipe::loaded(&texts, "p").map(|loaded| loaded.len()), Some(3));
         let errors: Vec<String> = PipeError::all(&texts, "p").into_iter().map(|error| error.file).collect();
         assert_eq!(errors, ["c.csv"]);
-        let denied = Error::new(ErrorKind::Denied, "no right");
-        states.end(pipe().id, &ChosenFiles::default(), Err(denied)).expect_err("no file is at fault");
+    }
+
+    #[test]
+    fn an_error_of_anything_but_rows_is_none_of_a_file() {
+        let (states, none) = (PipeStates::default(), BTreeMap::new());
+        for (kind, are_read) in [(ErrorKind::Denied, true), (ErrorKind::Invalid, false)] {
+            choose(&states, &none, &["a.csv"]);
+            settle(&states);
+            assert_eq!(choose(&states, &none, &["a.csv"]), ["a.csv"], "{kind:?}");
+            let changed = Pipe { change: Uuid::from_u128(2), ..pipe() };
+            assert!(states.chosen(&changed).is_empty(), "the pipe was changed since");
+            let chosen = states.chosen(&pipe());
+            chosen.note_read(are_read);
+            let ended = states.end(pipe().id, &chosen, Err(Error::new(kind, "the pipe is at fault")));
+            ended.expect_err("no file is at fault");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_lets_the_others_go_first() {
+        let (states, none, names) = (PipeStates::default(), BTreeMap::new(), ["a.csv", "b.csv"]);
+        choose(&states, &none, &names);
+        settle(&states);
+        for expected in [vec!["a.csv", "b.csv"], vec!["a.csv"], vec!["b.csv"]] {
+            assert_eq!(choose(&states, &none, &names), expected);
+            let chosen = states.chosen(&pipe());
+            chosen.note_read(true);
+            let limit = Error::new(ErrorKind::LimitReached, "the file has too many bytes");
+            states.end(pipe().id, &chosen, Err(limit)).expect_err("no row is at fault");
+        }
+    }
+
+    #[test]
+    fn whoever_was_not_first_looks_again_at_once() {
+        let (states, pipe) = (PipeStates::default(), Pipe { every: Duration::from_secs(3_600), ..pipe() });
+        assert!(states.begin(&pipe) && !states.begin(&pipe));
+        let conflict = Error::new(ErrorKind::Conflict, "others were first");
+        states.end(pipe.id, &ChosenFiles::default(), Err(conflict)).expect("is tried again");
+        assert!(states.begin(&pipe));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use bowshot_api::catalog_names::{
 };
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
-use bowshot_tables::EntryName;
+use bowshot_tables::{EntryName, Pipe};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::error::DataFusionError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +136,8 @@ impl Access {
         match (&self.0.rules, &other.0.rules) {
             _ if !Arc::ptr_eq(&self.0.settings, &other.0.settings) => false,
             (None, None) => true,
-            (Some(one), Some(two)) => Arc::ptr_eq(one, two) && self.0.moved == other.0.moved,
+            // Rules are read anew with every change of notes, such as each load of a pipe.
+            (Some(one), Some(two)) => (Arc::ptr_eq(one, two) || one == two) && self.0.moved == other.0.moved,
             _ => false,
         }
     }
@@ -145,6 +146,11 @@ impl Access {
     pub fn is_login_of(&self, name: &str) -> bool {
         let principal = &self.0.principal;
         principal.authenticated && principal.claims.is_none() && principal.name == name
+    }
+
+    /// Whether somebody may know of a pipe, and change it: its owner, and who may do everything.
+    pub fn may_know(&self, pipe: &Pipe) -> bool {
+        self.is_everything() || pipe.owner.as_deref().is_some_and(|owner| self.is_login_of(owner))
     }
 
     pub fn user(&self) -> &str {

@@ -177,7 +177,11 @@ impl QueryResult {
                 None => fill(query, partition, stream).boxed(),
             };
             // A task would cost more than a few rows that are there at once.
-            if is_alone && job.is_some() && QueryTask::current().is_some() && (&mut work).now_or_never().is_some() {
+            if is_alone
+                && job.is_some()
+                && QueryTask::current().is_some()
+                && (&mut work).now_or_never().is_some()
+            {
                 continue;
             }
             let task = match &job {

@@ -34,6 +34,7 @@ impl EngineSession {
         let mut insertion = Insertion::new(&load.table, added, Casts::Exact, &place)?;
         let options = Arc::new((of_format(load.read.clone(), load.shape), load.wanted.clone()));
         let mut origins = Vec::new();
+        load.chosen.note_read(true);
         for file in &load.chosen.files {
             let (files, file, shape) = (Arc::clone(files), file.clone(), load.shape);
             let options = Arc::clone(&options);
@@ -47,6 +48,7 @@ impl EngineSession {
         }
         let applied = insertion.finish(&load.table, &place).await?;
         origins.iter().try_for_each(|origin| checked(origin.as_ref()))?;
+        load.chosen.note_read(false);
         Ok((applied.rows, applied.pinned))
     }
 }

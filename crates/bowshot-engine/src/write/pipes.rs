@@ -169,12 +169,7 @@ fn load(name: String, names: &Names) -> Result<Load> {
 /// The pipe of a name, as far as the statement may know it.
 fn found(name: &str, names: &Names) -> Result<Pipe> {
     let texts = names.pinned.shared().notes().texts();
-    Pipe::find(texts, name).filter(|pipe| may_know(pipe, &names.access)).ok_or_else(|| not_there(name))
-}
-
-/// Its owner and administrators.
-fn may_know(pipe: &Pipe, access: &Access) -> bool {
-    access.is_everything() || pipe.owner.as_deref().is_some_and(|owner| access.is_login_of(owner))
+    Pipe::find(texts, name).filter(|pipe| names.access.may_know(pipe)).ok_or_else(|| not_there(name))
 }
 
 fn not_there(name: &str) -> Error {

@@ -71,8 +71,6 @@ pub(super) fn errors(pinned: &Pinned, access: &Access) -> Result<RecordBatch> {
 /// Where files are is told to nobody else.
 fn seen(pinned: &Pinned, access: &Access) -> Vec<(String, Pipe)> {
     let mut pipes = Pipe::all(pinned.shared().notes().texts());
-    pipes.retain(|(_, pipe)| {
-        access.is_everything() || pipe.owner.as_deref().is_some_and(|owner| access.is_login_of(owner))
-    });
+    pipes.retain(|(_, pipe)| access.may_know(pipe));
     pipes
 }
