@@ -194,7 +194,9 @@ def test_what_clients_ask_before_they_begin(connection, table):
     rows(connection, f"CREATE TABLE {table} (a INT PRIMARY KEY, b TEXT)")
     for sql in (
         "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_general_ci'",
+        "SET CHARACTER SET utf8mb4",
         "SET character_set_results = NULL",
+        "SET session_track_system_variables = CONCAT('a', IF(LOCATE('*', @@x) > 0, 'b', '')), session_track_schema = 1, NAMES utf8mb4",
         "SET @@session.autocommit = ON",
         "/*!40101 SET NAMES utf8 */",
         "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",

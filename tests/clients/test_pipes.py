@@ -129,6 +129,11 @@ def test_without_its_table_a_pipe_fails(db, folder):
         ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (headr)", "no option of COPY"),
         ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (OVERWRITE)", "option of COPY … TO"),
         ("CREATE PIPE x EVERY '1 ms' AS COPY INTO t FROM 'n-*.csv'", "invalid interval"),
+        ("CREATE PIPE x EVERY '1 month' AS COPY INTO t FROM 'n-*.csv'", "invalid interval `1 month`"),
+        ("CREATE PIPE x AS COPY INTO t", "ends too soon"),
+        ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' y", "was not expected"),
+        ("ALTER PIPE x SET PIPE_EXECUTION_PAUSED = 3", "was not expected"),
+        ("DROP PIPE x, y", "was not expected"),
     ],
 )
 def test_what_a_pipe_cannot_do_is_refused(db, statement, reason):

@@ -274,15 +274,14 @@ fn without_rows(state: &State, schema: &SchemaRef) -> Result<RecordBatch> {
 mod tests {
     use super::*;
     use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array, StringArray};
-    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::datasource::MemTable;
     use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     /// A table with NULLs in its keys and values, in three partitions of which one is empty.
-    fn context(on: bool) -> SessionContext {
-        let wanted = SharedWork { grouping_sets: on, ..SharedWork::default() };
+    fn context() -> SessionContext {
+        let wanted = SharedWork { grouping_sets: true, ..SharedWork::default() };
         let config = SessionConfig::new().with_target_partitions(3).with_option_extension(wanted);
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let state = builder.with_physical_optimizer_rules(crate::physical(false)).build();
@@ -309,35 +308,6 @@ mod tests {
         context
     }
 
-    const VALUES: &str = "grouping(a), grouping(b), count(*), count(x), sum(price), avg(price), avg(x), min(b), max(x), \
-                          sum(x) FILTER (WHERE a > 2), round(stddev(x), 6)";
-
-    #[tokio::test]
-    async fn answers_are_those_of_every_row_for_every_set() {
-        for sets in [
-            "ROLLUP (a, b)",
-            "CUBE (a, b)",
-            "GROUPING SETS ((a, b), (a), (a), ())",
-            "GROUPING SETS ((a, b), (a, b))",
-            "ROLLUP (b, a)",
-        ] {
-            for condition in ["true", "a = 3", "x < 0"] {
-                let sql = format!(
-                    "SELECT a, b, {VALUES} FROM t WHERE {condition} GROUP BY {sets} ORDER BY 1, 2, 3, 4"
-                );
-                let mut answers = Vec::new();
-                for on in [true, false] {
-                    let frame = context(on).sql(&sql).await.unwrap();
-                    let plan = frame.clone().create_physical_plan().await.unwrap();
-                    let shown = displayable(plan.as_ref()).indent(false).to_string();
-                    assert_eq!(shown.contains("GroupingSetsExec"), on, "{shown}");
-                    answers.push(pretty_format_batches(&frame.collect().await.unwrap()).unwrap().to_string());
-                }
-                assert_eq!(answers[0], answers[1], "{sql}");
-            }
-        }
-    }
-
     #[tokio::test]
     async fn only_sets_with_a_finest_one_and_plain_aggregates() {
         for (query, expected) in [
@@ -348,7 +318,7 @@ mod tests {
             ("array_agg(x) FROM t GROUP BY ROLLUP (a, b)", false),
             ("sum(x) FROM t GROUP BY ROLLUP (a, b, x, price, x + 1)", false),
         ] {
-            let frame = context(true).sql(&format!("SELECT a, b, {query}")).await;
+            let frame = context().sql(&format!("SELECT a, b, {query}")).await;
             let Ok(frame) = frame else { continue };
             let plan = frame.create_physical_plan().await.unwrap();
             let shown = displayable(plan.as_ref()).indent(false).to_string();

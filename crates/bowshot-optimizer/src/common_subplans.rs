@@ -356,28 +356,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn equal_groups_are_computed_once() {
-        let sums = "WITH s AS (SELECT k, sum(v) AS v FROM t GROUP BY k)";
-        assert_eq!(readers(&format!("{sums} SELECT * FROM s a JOIN s b ON a.k = b.k + 1")).await, 2);
-        let nested =
-            format!("{sums}, m AS (SELECT max(v) AS m FROM s) SELECT * FROM s, m a, m b WHERE s.v = a.m");
-        // Two read the maximum, each with a reader of the sums in it, and the statement reads the sums.
-        assert_eq!(readers(&nested).await, 2 + 2 + 1);
-    }
-
-    #[tokio::test]
-    async fn readers_of_other_columns_share() {
-        let sums = "WITH s AS (SELECT k, sum(v) AS v, count(v) AS n, max(v + 1) AS m FROM t GROUP BY k)";
-        for reader in [
-            "SELECT a.v, b.n FROM s a JOIN s b ON a.k = b.k",
-            "SELECT k, v FROM s UNION ALL SELECT m, n FROM s",
-            "SELECT (SELECT max(v) FROM s), (SELECT max(n) FROM s)",
-        ] {
-            assert_eq!(readers(&format!("{sums} {reader}")).await, 2, "{reader}");
-        }
-    }
-
-    #[tokio::test]
     async fn others_are_computed_each() {
         let equal = "SELECT k, sum(v) FROM t GROUP BY k";
         assert_eq!(readers(&format!("{equal} UNION ALL {equal}")).await, 2);

@@ -51,38 +51,3 @@ fn other_way(condition: &Expr) -> Option<Expr> {
     }
     Some(Expr::BinaryExpr(BinaryExpr::new(right.clone(), op.swap()?, left.clone())))
 }
-
-#[cfg(test)]
-mod tests {
-    use datafusion::arrow::array::{Int32Array, RecordBatch};
-    use datafusion::execution::session_state::SessionStateBuilder;
-    use datafusion::prelude::SessionContext;
-    use std::sync::Arc;
-
-    /// How many rows there are; `t` has 2 and 3 in `c`.
-    async fn count(sql: &str) -> usize {
-        let state = SessionStateBuilder::new().with_default_features();
-        let state = state.with_optimizer_rules(crate::logical(false)).build();
-        let context = SessionContext::new_with_state(state);
-        let column = Arc::new(Int32Array::from(vec![2, 3])) as _;
-        let rows = RecordBatch::try_from_iter([("c", column)]).expect("rows");
-        context.register_batch("t", rows).expect("table");
-        let rows = context.sql(sql).await.expect("plan").collect().await.expect(sql);
-        rows.iter().map(RecordBatch::num_rows).sum()
-    }
-
-    #[tokio::test]
-    async fn one_condition_written_twice_is_no_contradiction() {
-        for (sql, rows) in [
-            ("SELECT * FROM t WHERE c = 2 AND character_length('ab') = c", 1),
-            ("SELECT * FROM t WHERE character_length('ab') = c AND c = 3", 0),
-            ("SELECT * FROM t AS o WHERE 1 + 1 IN (SELECT c FROM t WHERE c = 2)", 2),
-            ("SELECT * FROM t AS o WHERE 1 + 1 NOT IN (SELECT c FROM t WHERE c = 2)", 0),
-            ("SELECT * FROM (SELECT 2 AS two, c FROM t) WHERE two = c AND c = 2", 1),
-            ("SELECT * FROM (SELECT c FROM t WHERE c = 2) AS u JOIN (SELECT 2 AS two) AS w ON two = c", 1),
-            ("SELECT * FROM (SELECT 3 AS three, c FROM t) WHERE three > c AND c < 3", 1),
-        ] {
-            assert_eq!(count(sql).await, rows, "{sql}");
-        }
-    }
-}

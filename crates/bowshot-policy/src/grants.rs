@@ -187,15 +187,6 @@ mod tests {
         all.iter().map(|(privilege, names)| (*privilege, columns(names))).collect()
     }
 
-    fn grant(
-        grantee: &str,
-        grantor: Option<&str>,
-        rights: Given,
-        options: Given,
-    ) -> ((String, Option<String>), Granted) {
-        ((grantee.to_owned(), grantor.map(str::to_owned)), Granted { rights, options })
-    }
-
     #[test]
     fn rights_add_up_and_are_taken_away_again() {
         let mut rights = Given::new();
@@ -225,34 +216,5 @@ mod tests {
         assert_eq!(given_from(&kept), Some(all));
         assert_eq!(given_from(&json!({ "INSERT": ["a"] })), Some(given(&[(Insert, &["a"])])));
         assert_eq!(given_from(&json!({ "INSERT OF COLUMNS": null })), None);
-    }
-
-    #[test]
-    fn what_is_handed_on_counts_as_long_as_it_is_held() {
-        let (update, none) = (given(&[(Update, &["a", "b"])]), Given::new());
-        let mut all = Grants::from([
-            grant("one", None, update.clone(), update.clone()),
-            grant(
-                "two",
-                Some("one"),
-                given(&[(Update, &["b", "c"]), (Insert, &[])]),
-                given(&[(Update, &["b"])]),
-            ),
-            grant("three", Some("two"), given(&[(Update, &[])]), none.clone()),
-            // They give it to one another, and nobody gave it to them.
-            grant("four", Some("five"), given(&[(Select, &[])]), given(&[(Select, &[])])),
-            grant("five", Some("four"), given(&[(Select, &[])]), given(&[(Select, &[])])),
-        ]);
-        let counting = effective(&all);
-        let of_b = given(&[(Update, &["b"])]);
-        let expected = Grants::from([
-            grant("one", None, update.clone(), update),
-            grant("two", Some("one"), of_b.clone(), of_b.clone()),
-            grant("three", Some("two"), of_b, none),
-        ]);
-        assert_eq!(counting, expected);
-        assert_eq!(effective(&counting), counting);
-        all.remove(&("one".to_owned(), None));
-        assert_eq!(effective(&all), Grants::new());
     }
 }

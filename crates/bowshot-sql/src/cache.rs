@@ -58,29 +58,3 @@ fn parse(parser: &mut Parser<'_>) -> std::result::Result<CacheStatement, ParserE
     parser.expect_token(&Token::RParen)?;
     expect_end(parser).map(|()| statement)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Statement;
-    use bowshot_api::ErrorKind;
-    fn read(sql: &str) -> Result<Option<CacheStatement>, ErrorKind> {
-        match crate::parse::read_one(sql).map_err(|error| error.kind())? {
-            Statement::Cache(statement) => Ok(Some(statement)),
-            _ => Ok(None),
-        }
-    }
-
-    #[test]
-    fn calls_are_recognised_and_others_are_left_alone() {
-        assert_eq!(read("call JOIN_CACHE_DROP(7);"), Ok(Some(CacheStatement::Drop(7))));
-        assert_eq!(read(" CALL join_cache_clear()"), Ok(Some(CacheStatement::Clear)));
-        let warm = CacheStatement::Warm("SELECT 'a'".to_owned());
-        assert_eq!(read("CALL join_cache_warm('SELECT ''a''')"), Ok(Some(warm)));
-        assert_eq!(read("CALL result_cache_clear()"), Ok(Some(CacheStatement::ClearResults)));
-        assert_eq!(read("CALL other(7)"), Ok(None));
-        assert_eq!(read("SELECT 1"), Ok(None));
-        assert_eq!(read("CALL join_cache_drop('x')"), Err(ErrorKind::Syntax));
-        assert_eq!(read("CALL join_cache_nothing()"), Err(ErrorKind::Syntax));
-    }
-}

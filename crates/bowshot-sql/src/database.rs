@@ -96,37 +96,7 @@ fn unexpected() -> ParserError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Statement;
     use crate::parse::read_one;
-
-    fn read(sql: &str) -> Result<Option<DatabaseStatement>, ErrorKind> {
-        match read_one(sql).map_err(|error| error.kind())? {
-            Statement::Database(statement) => Ok(Some(statement)),
-            _ => Ok(None),
-        }
-    }
-
-    #[test]
-    fn attach_and_detach_are_recognised_and_others_are_left_alone() {
-        let statement =
-            read("ATTACH 'postgres://h/d' AS \"Pg\" (TYPE postgres, USER 'u''s', READ_ONLY, POOL 3);");
-        let Ok(Some(DatabaseStatement::Attach(attached))) = statement else { panic!("{statement:?}") };
-        assert_eq!(
-            (attached.uri.as_str(), attached.name.as_str(), attached.keep),
-            ("postgres://h/d", "Pg", false)
-        );
-        let options = [("type", "postgres"), ("user", "u's"), ("read_only", "true"), ("pool", "3")];
-        let options: Vec<_> = options.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        assert_eq!(attached.options, options);
-        let gone = DatabaseStatement::Detach { name: "pg".to_owned(), if_exists: true };
-        assert_eq!(read("detach database if exists PG"), Ok(Some(gone)));
-        assert_eq!(read("SELECT 1"), Ok(None));
-        for wrong in ["ATTACH", "ATTACH 'x'", "ATTACH 'x' AS y (", "ATTACH 'x' AS y (a 1, a 2)", "DETACH a b"]
-        {
-            assert_eq!(read(wrong), Err(ErrorKind::Syntax), "{wrong}");
-        }
-    }
 
     #[test]
     fn what_went_wrong_never_shows_a_password() {

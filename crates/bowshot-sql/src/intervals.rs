@@ -4,8 +4,6 @@
 //! of its own: `-3 days 04:05:06` is three days less four hours.
 
 mod reader;
-#[cfg(test)]
-mod tests;
 
 use bowshot_api::{Error, Reason, Result};
 use reader::{by_designators, by_words};

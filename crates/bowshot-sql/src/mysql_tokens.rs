@@ -133,24 +133,3 @@ fn share(tokens: &mut [TokenWithSpan], places: [Option<usize>; 4]) {
         put(tokens, at, Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::count;
-
-    #[test]
-    fn parts_are_counted_in_the_least_unit() {
-        // As MariaDB 10.11 adds them.
-        for (text, factors, least, expected) in [
-            ("1:30", &[60, 1][..], "SECOND", Some(90)),
-            ("1-2", &[12, 1], "MONTH", Some(14)),
-            ("-1 2", &[24, 1], "HOUR", Some(-26)),
-            ("30", &[60, 1], "SECOND", Some(30)),
-            ("1.5", &[1_000_000, 1], "MICROSECOND", Some(1_500_000)),
-            ("1:2:3", &[60, 1], "SECOND", None),
-            ("", &[60, 1], "SECOND", None),
-        ] {
-            assert_eq!(count(text, factors, least), expected, "{text}");
-        }
-    }
-}

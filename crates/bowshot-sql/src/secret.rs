@@ -117,7 +117,6 @@ mod tests {
     use super::*;
     use crate::Statement;
     use crate::parse::read_one;
-    use crate::{Dialect, DialectName, parse};
 
     fn read(sql: &str) -> Result<Option<SecretStatement>, ErrorKind> {
         let read = read_one(sql).map_err(|error| {
@@ -128,44 +127,6 @@ mod tests {
             Statement::Secret(statement) => Ok(Some(statement)),
             _ => Ok(None),
         }
-    }
-
-    #[test]
-    fn statements_are_read_and_others_left_alone() {
-        let sql = "CREATE OR REPLACE SECRET Lake (TYPE s3, SCOPE 's3://b/p', KEY_ID AKIA, secret 'it''s', ANONYMOUS);";
-        let Ok(Some(SecretStatement::Create { name, replace: true, if_not_exists: false, options })) =
-            read(sql)
-        else {
-            panic!("{sql}")
-        };
-        assert_eq!(name, "lake");
-        let options: Vec<(&str, &str)> =
-            options.iter().map(|(key, value)| (key.as_str(), value.expose())).collect();
-        let expected = [
-            ("type", "s3"),
-            ("scope", "s3://b/p"),
-            ("key_id", "AKIA"),
-            ("secret", "it's"),
-            ("anonymous", "true"),
-        ];
-        assert_eq!(options, expected);
-        let kept = read("create persistent secret if not exists \"Lake\" (type http)");
-        assert!(
-            matches!(kept, Ok(Some(SecretStatement::Create { name, if_not_exists: true, .. })) if name == "Lake")
-        );
-        let gone = SecretStatement::Drop { name: "lake".to_owned(), if_exists: true };
-        assert_eq!(read("/* c */ DROP -- c\n SECRET IF EXISTS LAKE;"), Ok(Some(gone)));
-        for other in [
-            "SELECT secret FROM t",
-            "CREATE OR REPLACE TABLE secret (a INT)",
-            "DROP TABLE secret",
-            "VALUES (1)",
-        ] {
-            assert_eq!(read(other), Ok(None), "{other}");
-        }
-        let quoted = "CREATE SECRET x (TYPE s3, SECRET \"hush\")";
-        let read = parse(quoted, Dialect::new(DialectName::MySql), 50).expect("is read");
-        assert!(matches!(read.as_slice(), [Statement::Secret(_)]));
     }
 
     #[test]

@@ -325,16 +325,3 @@ fn unescaped(mut rest: &[u8]) -> Option<Vec<u8>> {
     }
     Some(bytes)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{unescaped, whole_hex};
-
-    #[test]
-    fn bytes_are_written_in_two_forms() {
-        assert_eq!(whole_hex("\\x4142").as_deref(), Some(&b"AB"[..]));
-        assert_eq!(whole_hex("\\x4142g0"), None);
-        assert_eq!(unescaped(b"\\x41bc\\\\\\001").as_deref(), Some(&b"Abc\\\x01"[..]));
-        assert_eq!(unescaped(b"\\x4"), None);
-    }
-}

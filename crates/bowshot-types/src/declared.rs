@@ -363,31 +363,4 @@ mod tests {
             assert_eq!(Declared::parse(&declared.to_string()), Some(declared));
         }
     }
-
-    #[test]
-    fn a_text_is_held_against_its_length_in_characters() {
-        let values: ArrayRef = Arc::new(StringArray::from(vec![Some("größe"), None, Some("ab   ")]));
-        let kept = Declared::Varchar(5).assign(&values).unwrap();
-        assert!(Arc::ptr_eq(&kept, &values));
-        assert!(Declared::Varchar(4).assign(&values).is_err());
-        let cut = Declared::Varchar(2).cast(&values).unwrap();
-        assert_eq!(cut.as_string::<i32>(), &StringArray::from(vec![Some("gr"), None, Some("ab")]));
-    }
-
-    #[test]
-    fn the_items_of_an_array_are_held_against_their_length() {
-        let texts: ArrayRef =
-            Arc::new(StringArray::from(vec![Some("abcdef"), None, Some("ab"), Some("abc")]));
-        let item = Arc::new(Field::new("item", DataType::Utf8, true));
-        let offsets = OffsetBuffer::from_lengths([1, 3]);
-        let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, texts, None));
-        let three = Declared::Varchar(3).of_items().unwrap();
-        assert!(three.assign(&lists).is_err());
-        let cut = three.cast(&lists).unwrap();
-        assert_eq!(cut.as_list::<i32>().value(0).as_string::<i32>(), &StringArray::from(vec!["abc"]));
-        // The first row is cut off.
-        let second = three.assign(&lists.slice(1, 1)).unwrap();
-        let expected = StringArray::from(vec![None, Some("ab"), Some("abc")]);
-        assert_eq!(second.as_list::<i32>().value(0).as_string::<i32>(), &expected);
-    }
 }

@@ -158,19 +158,3 @@ impl PlanFunction for NestedText {
         Ok(Arc::new(texts.iter().map(|text| text.map(plain)).collect::<StringArray>()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{array, record};
-    use datafusion::arrow::array::StringArray;
-
-    #[test]
-    fn rows_and_arrays_have_postgresqls_form() {
-        let parts =
-            StringArray::from(vec![Some("1"), None, Some("a b"), Some(""), Some("null"), Some("\"\\")]);
-        assert_eq!(array(&parts, 0..6, false), r#"{1,NULL,"a b","","null","\"\\"}"#);
-        assert_eq!(array(&parts, 0..0, false), "{}");
-        let columns: Vec<StringArray> = parts.iter().map(|part| StringArray::from(vec![part])).collect();
-        assert_eq!(record(&columns, 0), r#"(1,,"a b","",null,"""\\")"#);
-    }
-}

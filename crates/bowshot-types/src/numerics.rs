@@ -127,24 +127,3 @@ fn without_exponent(text: &str, scale: usize) -> Option<String> {
     };
     Some(format!("{sign}{whole}.{fraction}"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exponents_are_digits() {
-        for (text, expected) in [
-            ("1e3", "1000."),
-            ("-1.5E+2", "-150."),
-            ("12.5e-1", "1.25"),
-            ("1.25e-1", "0.125"),
-            ("0e400", "0."),
-            ("7e-400", "0.0001"),
-        ] {
-            assert_eq!(without_exponent(text, 2).unwrap(), expected, "{text}");
-        }
-        assert_eq!(without_exponent("hello", 2), None);
-        assert_eq!(without_exponent("1e", 2), None);
-    }
-}

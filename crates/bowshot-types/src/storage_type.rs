@@ -226,8 +226,6 @@ fn cast_to(kept: Expr, logical: DataType, column: &Field) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Date32Array, StringArray, TimestampMicrosecondArray};
-    use datafusion::arrow::datatypes::TimestampMicrosecondType;
 
     #[test]
     fn a_type_comes_back_as_it_was() {
@@ -247,26 +245,5 @@ mod tests {
             assert_eq!(durable_type(kept.data_type()).as_ref(), Some(kept.data_type()));
             assert_eq!(logical(&kept), data_type);
         }
-    }
-
-    #[test]
-    fn what_is_assigned_is_of_the_zone() {
-        // As PostgreSQL 15 has it. 2024-07-01 12:00.
-        let (noon, hour) = (1_719_835_200_000_000, 3_600_000_000);
-        let new_york = Arc::from("America/New_York");
-        let plain = DataType::Timestamp(TimeUnit::Microsecond, None);
-        let with_zone = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-        let micros = |values: &ArrayRef, to: &DataType| {
-            assigned(values, to, &new_york).unwrap().as_primitive::<TimestampMicrosecondType>().value(0)
-        };
-        let clocks: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![noon]));
-        let texts: ArrayRef = Arc::new(StringArray::from(vec!["2024-07-01 12:00:00"]));
-        let days: ArrayRef = Arc::new(Date32Array::from(vec![19_905]));
-        assert_eq!(micros(&clocks, &with_zone), noon + 4 * hour);
-        assert_eq!(micros(&texts, &with_zone), noon + 4 * hour);
-        assert_eq!(micros(&days, &with_zone), noon - 8 * hour);
-        let instants: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![noon]).with_timezone("UTC"));
-        assert_eq!(micros(&instants, &plain), noon - 4 * hour);
-        assert!(Arc::ptr_eq(&assigned(&days, &with_zone, &Arc::from("UTC")).unwrap(), &days));
     }
 }

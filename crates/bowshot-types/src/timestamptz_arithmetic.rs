@@ -169,27 +169,3 @@ fn negated(interval: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
         ))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::{Array, IntervalMonthDayNanoArray};
-
-    #[test]
-    fn days_are_those_of_the_clock() {
-        let hour = 3_600_000_000_i64;
-        // 2024-03-10 00:00 in New York, before the night in which the clock is set.
-        let start = 1_710_046_800_000_000;
-        let instants: ArrayRef = Arc::new(
-            TimestampMicrosecondArray::from(vec![Some(start), None]).with_timezone("America/New_York"),
-        );
-        let day = IntervalMonthDayNano::new(0, 1, 0);
-        let intervals: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![day, day]));
-        let later = on_the_clock(&instants, &intervals, false).unwrap();
-        assert_eq!(later.data_type(), instants.data_type());
-        assert_eq!(later.as_primitive::<TimestampMicrosecondType>().value(0), start + 23 * hour);
-        assert!(later.is_null(1));
-        let back = on_the_clock(&later, &intervals, true).unwrap();
-        assert_eq!(back.as_primitive::<TimestampMicrosecondType>().value(0), start);
-    }
-}

@@ -231,23 +231,3 @@ pub(super) fn instant(zone: Tz, clock: i64, per_second: i64) -> Option<i64> {
     let offset = i64::from(offset_of_clock(zone, clock.div_euclid(per_second)));
     clock.checked_sub(offset * per_second)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use datafusion::arrow::array::{Array, TimestampMicrosecondArray};
-    use datafusion::arrow::datatypes::TimestampMicrosecondType;
-
-    #[test]
-    fn the_clock_of_a_zone_and_back() {
-        // 2024-07-01 12:00.
-        let noon = 1_719_835_200_000_000;
-        let clocks: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![Some(noon), None]));
-        let instants = in_zone(&clocks, "Europe/Berlin").unwrap();
-        assert_eq!(*instants.data_type(), DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())));
-        assert_eq!(instants.as_primitive::<TimestampMicrosecondType>().value(0), noon - 7_200_000_000);
-        assert!(instants.is_null(1));
-        assert_eq!(&in_zone(&instants, "Europe/Berlin").unwrap(), &clocks);
-        assert!(in_zone(&clocks, "Nowhere/Land").is_err());
-    }
-}

@@ -175,30 +175,3 @@ fn first_table(query: &mut Query) -> Option<&mut TableFactor> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn statement(sql: &str) -> Statement {
-        bowshot_sql::read_statement(sql).expect(sql)
-    }
-
-    #[test]
-    fn other_calls_are_told_from_it() {
-        for (sql, form) in [
-            ("SELECT * FROM predict(1)", Some(None)),
-            ("SELECT * FROM predict('m', a)", Some(None)),
-            ("SELECT * FROM PREDICT_PROBA('m', (SELECT 1))", Some(Some("m"))),
-            ("SELECT * FROM s.predict('m', (SELECT 1))", None),
-            ("SELECT * FROM predict", None),
-            ("SELECT predict('m', 1)", None),
-        ] {
-            let found = match statement(sql).look(&mut Find) {
-                ControlFlow::Break(call) => Some(call.model),
-                ControlFlow::Continue(()) => None,
-            };
-            assert_eq!(found, form.map(|model| model.map(str::to_owned)), "{sql}");
-        }
-    }
-}

@@ -287,13 +287,12 @@ fn is_alike(given: &DataType, data_type: &DataType) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::execute::Parallelism;
     use crate::session::engine::{Engine, EngineConfig, Sources};
     use bowshot_api::Principal;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_tables::{Column, Definition, Entry, EntryName, Key, TableStore};
-    use datafusion::arrow::array::{AsArray, Int32Array, StringArray};
-    use datafusion::arrow::datatypes::{Field, Int32Type, Schema};
+    use datafusion::arrow::array::{Int32Array, StringArray};
+    use datafusion::arrow::datatypes::{Field, Schema};
     use datafusion::catalog::MemorySchemaProvider;
 
     /// An engine with table `t`: a key of integers, and texts.
@@ -349,66 +348,6 @@ pub(super) mod tests {
                 ("SELECT word FROM t", false),
             ] {
                 assert_eq!(is_key_lookup(&planned(&session, sql).await), expected, "{sql}");
-            }
-        });
-    }
-
-    #[test]
-    fn lookups_answer_like_scans() {
-        let engine = engine();
-        engine.runtime().handle().block_on(async {
-            let session = engine.open_session(&Principal::anonymous()).unwrap();
-            let plan = planned(&session, "SELECT word, id AS number FROM t WHERE id = 7").await;
-            let layout = Layout::default();
-            let found = session.look_up(&plan, &[], layout).unwrap().expect("an index");
-            assert_eq!((found.rows, found.streams.len()), (Some(1), 1));
-            let state = session.state(plan.pinned());
-            let ordinary =
-                bowshot_types::result_metadata::result_schema(&state, plan.planned().plan(), layout);
-            assert_eq!(found.schema, ordinary);
-            for (id, expected) in [("0", Some(1)), ("1000", Some(0)), ("-1", Some(0)), ("3000000000", None)] {
-                let plan = planned(&session, &format!("SELECT word FROM t WHERE id = {id}")).await;
-                let found = session.look_up(&plan, &[], layout).unwrap();
-                assert_eq!(found.and_then(|found| found.rows), expected, "{id}");
-                let ran = session.execute(&plan, &[], Parallelism::Default, layout).await.unwrap();
-                let rows = futures::StreamExt::collect::<Vec<_>>(crate::execute::merged(ran.streams)).await;
-                let rows = rows.into_iter().map(|batch| batch.unwrap().num_rows() as u64).sum::<u64>();
-                assert_eq!(rows, expected.unwrap_or(0), "{id}");
-            }
-        });
-    }
-
-    #[test]
-    fn parameters_are_looked_up_in_the_type_of_the_key() {
-        let engine = engine();
-        engine.runtime().handle().block_on(async {
-            let session = engine.open_session(&Principal::anonymous()).unwrap();
-            let plan = planned(&session, "SELECT id FROM t WHERE id = $1").await;
-            let bound = |value: ScalarValue| {
-                vec![RecordBatch::try_from_iter([("$1", value.to_array().unwrap())]).unwrap()]
-            };
-            let layout = Layout::default();
-            for (value, expected) in [
-                (ScalarValue::from(7_i64), Some(vec![7])),
-                (ScalarValue::from("8"), Some(vec![8])),
-                (ScalarValue::from(1000_i32), Some(Vec::new())),
-                (ScalarValue::from(7.5), None),
-                (ScalarValue::Int32(None), None),
-                (ScalarValue::from(i64::MAX), None),
-            ] {
-                let found = session.look_up(&plan, &bound(value.clone()), layout).unwrap();
-                let ids = match found {
-                    None => None,
-                    Some(found) => {
-                        let batches =
-                            futures::StreamExt::collect::<Vec<_>>(crate::execute::merged(found.streams));
-                        let ids = batches.await.into_iter().flat_map(|batch| {
-                            batch.unwrap().column(0).as_primitive::<Int32Type>().values().to_vec()
-                        });
-                        Some(ids.collect::<Vec<i32>>())
-                    }
-                };
-                assert_eq!(ids, expected, "{value}");
             }
         });
     }

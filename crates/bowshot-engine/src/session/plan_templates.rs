@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::authorize::optimized_slot::NextRun;
     use crate::execute::{Parallelism, merged};
-    use crate::reuse::{SESSION_KEY_LOOKUPS, SESSION_PLANS};
+    use crate::reuse::SESSION_PLANS;
     use crate::session::bare_plan::tables_of;
     use crate::session::engine::EngineConfig;
     use crate::session::key_lookup::tests::{engine, planned};
@@ -184,38 +184,6 @@ mod tests {
         let execution = session.execute(&plan, &[], Parallelism::Default, Layout::default()).await.unwrap();
         let rows: Vec<RecordBatch> = merged(execution.streams).try_collect().await.unwrap();
         (rows[0].column(0).as_primitive::<Int32Type>().value(0), is_optimized)
-    }
-
-    #[test]
-    fn plans_by_templates_are_the_ordinary_ones() {
-        let engine = engine();
-        engine.runtime().handle().block_on(async {
-            let session = engine.open_session(&Principal::anonymous()).unwrap();
-            let ordinary = engine.open_session(&Principal::anonymous()).unwrap();
-            ordinary.set_config(SESSION_KEY_LOOKUPS, "false").unwrap();
-            for (sql, expected) in [
-                ("SELECT word FROM t WHERE id = 7", false),
-                ("SELECT word FROM t WHERE id = 8", true),
-                ("SELECT word FROM t WHERE id = 3000000000", true),
-                ("SELECT word FROM t WHERE id = 9223372036854775808", false),
-                ("SELECT word FROM t WHERE id = '8'", false),
-                ("SELECT word FROM t WHERE id = '9'", false),
-                ("SELECT word FROM t WHERE 9 = id", false),
-                ("SELECT id FROM t WHERE id = 9", false),
-                ("SELECT word FROM t AS a WHERE id = 9", false),
-                ("SELECT word FROM t WHERE word = 'word 1'", false),
-                ("SELECT word FROM t WHERE word = 'word 2'", false),
-                ("SELECT word FROM t WHERE id = $1", false),
-                ("SELECT word FROM t WHERE id = $1", true),
-                ("select word from t where id = 9 -- as before", true),
-            ] {
-                assert_eq!(is_reused(&session, sql).await, expected, "{sql}");
-                assert!(!is_reused(&ordinary, sql).await, "{sql}");
-                let (plan, other) = (planned(&session, sql).await, planned(&ordinary, sql).await);
-                assert_eq!(plan.planned().plan(), other.planned().plan(), "{sql}");
-                assert_eq!(plan.planned().parameters(), other.planned().parameters(), "{sql}");
-            }
-        });
     }
 
     #[test]

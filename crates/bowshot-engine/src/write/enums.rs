@@ -338,22 +338,3 @@ fn has_enum(sql_type: &SqlType) -> bool {
         _ => false,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_added_at_its_place() {
-        let labels = ["a", "c"].map(str::to_owned);
-        let added = |position: Option<(Side, &str)>| {
-            let position = position.map(|(side, label)| (side, label.to_owned()));
-            with_label(&labels, "b", position.as_ref()).map(|labels| labels.concat())
-        };
-        assert_eq!(added(None).unwrap(), "acb");
-        assert_eq!(added(Some((Side::Before, "c"))).unwrap(), "abc");
-        assert_eq!(added(Some((Side::After, "a"))).unwrap(), "abc");
-        assert!(added(Some((Side::After, "x"))).is_err());
-        assert!(with_label(&labels, "a", None).is_err());
-    }
-}

@@ -15,7 +15,6 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Random numbers that are the same each time (xorshift, Marsaglia 2003).
 struct Dice(u64);
@@ -196,23 +195,6 @@ async fn answers_do_not_depend_on_the_order() {
     assert!(OTHERS.get() > 300, "only {} orders were other ones", OTHERS.get());
 }
 
-/// A table of so many rows with a key and references to `wide` and `narrow` keys.
-fn sized(rows: i64, wide: i64, narrow: i64) -> RecordBatch {
-    // Scattered, and one column not as the other.
-    let numbers = |of: i64| {
-        Arc::new((0..rows).map(|row| Some(row * 7919 / 13 % of)).collect::<Int64Array>()) as ArrayRef
-    };
-    let ids = Arc::new((0..rows).collect::<Int64Array>()) as ArrayRef;
-    let names = (0..rows).map(|row| Some(format!("name {}", row % 50))).collect::<StringArray>();
-    RecordBatch::try_from_iter([
-        ("id", ids),
-        ("wide", numbers(wide)),
-        ("narrow", numbers(narrow)),
-        ("name", Arc::new(names) as ArrayRef),
-    ])
-    .expect("batch")
-}
-
 fn joins(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<usize>) {
     if plan.downcast_ref::<HashJoinExec>().is_some() {
         found.push(plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0));
@@ -240,49 +222,6 @@ async fn register_file(context: &SessionContext, folder: &std::path::Path, name:
         frame.write_parquet(path, Default::default(), None).await.expect("file");
     }
     context.register_parquet(name, path, Default::default()).await.expect("table");
-}
-
-/// Two large tables that match often, and two small ones.
-async fn with_files(choose: Option<Choose>, folder: &std::path::Path) -> SessionContext {
-    let context = context(choose);
-    for (name, batch) in [
-        ("sales", sized(20_000, 1000, 100)),
-        ("stock", sized(10_000, 1000, 100)),
-        ("item", sized(1000, 100, 10)),
-        ("day", sized(100, 10, 10)),
-    ] {
-        register_file(&context, folder, name, batch).await;
-    }
-    context
-}
-
-#[tokio::test]
-async fn what_leaves_few_rows_comes_first() {
-    let folder = tempfile::tempdir().expect("folder");
-    let (plain, ordered) =
-        (with_files(None, folder.path()).await, with_files(Some(worthwhile), folder.path()).await);
-    for (sql, part) in [
-        // The first two tables alone give 200 000 rows.
-        (
-            "SELECT count(*) FROM sales s JOIN stock t ON s.wide = t.wide JOIN item i ON i.id = s.wide \
-             JOIN day d ON d.id = t.narrow WHERE d.name = 'name 7' AND i.name = 'name 7'",
-            10,
-        ),
-        // The condition on days reaches stock only through sales.
-        (
-            "SELECT count(*) FROM sales s, stock t, day d \
-             WHERE s.wide = t.wide AND s.narrow = d.id AND d.name IN ('name 3', 'name 4')",
-            4,
-        ),
-    ] {
-        let (before, after) = (joined_rows(&plain, sql).await, joined_rows(&ordered, sql).await);
-        assert!(after * part < before, "{after} instead of {before} rows: {sql}");
-        assert_eq!(answer(&plain, sql).await, answer(&ordered, sql).await);
-    }
-    // In this order already.
-    let sql = "SELECT count(*) FROM day d JOIN sales s ON s.narrow = d.id JOIN item i ON i.id = s.wide \
-         WHERE d.name = 'name 7'";
-    assert!(joined_rows(&ordered, sql).await <= joined_rows(&plain, sql).await);
 }
 
 /// Files of a table for each tenant's texts, and of keys that are far apart, as those of days in digits are.
@@ -354,26 +293,6 @@ async fn rows_that_a_join_takes_away_never_reach_a_cast() {
             assert_eq!(answer(&shaken, sql).await, answer(&plain, sql).await, "{sql}");
         }
         assert!(answer(&plain, sql).await.is_ok(), "{sql}");
-    }
-}
-
-#[tokio::test]
-async fn many_tables_are_planned_soon() {
-    let context = context(Some(worthwhile));
-    context.register_batch("t", sized(100, 10, 10)).expect("table");
-    for tables in [9, 10, 11, 40, 70] {
-        let mut sql = "SELECT count(*) FROM t t0".to_owned();
-        for table in 1..tables {
-            write!(sql, " JOIN t t{table} ON t{table}.id = t{}.id", (table - 1) / 2).expect("text");
-        }
-        let logical = context.sql(&sql).await.expect("query").into_optimized_plan().expect("plan");
-        let start = Instant::now();
-        let plan = context.state().query_planner().create_physical_plan(&logical, &context.state()).await;
-        let took = start.elapsed();
-        let rows = collect(plan.expect("plan"), context.task_ctx()).await.expect("rows");
-        assert!(pretty_format_batches(&rows).expect("text").to_string().contains("| 100 "));
-        // Far above what it takes: without a limit, 40 tables would take ages.
-        assert!(took < Duration::from_secs(60), "{tables} tables: {took:?}");
     }
 }
 

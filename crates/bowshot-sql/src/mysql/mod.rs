@@ -351,35 +351,6 @@ mod tests {
     }
 
     #[test]
-    fn statements_about_conditions_are_found() {
-        for (sql, expected) in [
-            ("SHOW WARNINGS", true),
-            ("SHOW COUNT(*) WARNINGS", true),
-            ("SELECT @@session.warning_count", true),
-            ("SELECT 1", false),
-            ("SHOW TABLES", false),
-        ] {
-            assert_eq!(Statement::parse(sql).unwrap().asks_conditions, expected, "{sql}");
-        }
-    }
-
-    #[test]
-    fn changes_of_all_rows_are_seen() {
-        for (sql, expected) in [
-            ("update t set a = 1", true),
-            ("delete from t", true),
-            ("update t set a = 1 where b = 2", false),
-            ("update t set a = (select b from u where c limit 1)", true),
-            ("with u as (select 1 where true) delete from t", true),
-            ("delete from t where a in (1, 2)", false),
-            ("delete from t limit 3", false),
-            ("insert into t values (1)", false),
-        ] {
-            assert_eq!(Statement::parse(sql).unwrap().changes_all_rows, expected, "{sql}");
-        }
-    }
-
-    #[test]
     fn what_is_not_done_is_said() {
         for (sql, kind) in [
             ("commit and chain release", ErrorKind::Unsupported),

@@ -234,7 +234,7 @@ fn text_of(value: &Value) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AsOf, NamedChanges, changes, mark};
+    use super::{changes, mark};
     use sqlparser::dialect::GenericDialect;
     use sqlparser::parser::Parser;
 
@@ -242,44 +242,6 @@ mod tests {
         let mut statement = Parser::parse_sql(&GenericDialect {}, sql).unwrap().remove(0);
         mark(&mut statement).map_err(|error| error.to_string())?;
         Ok(statement.to_string())
-    }
-
-    #[test]
-    fn the_name_of_the_table_carries_the_range() {
-        let time = AsOf::Time;
-        let followed = marked("SELECT * FROM table_changes('t', 4, FOLLOW => true)").unwrap();
-        let followed =
-            followed.split('"').find_map(changes).map(|found| (found.from, found.to, found.follows));
-        assert_eq!(followed, Some((AsOf::Version(4), None, true)));
-        for (sql, before, table, from, to) in [
-            ("SELECT * FROM table_changes('T', 3)", "FROM \"", "t", AsOf::Version(3), None),
-            (
-                "SELECT * FROM TABLE_CHANGES('s.\"My T\"', 3, 7) AS c",
-                "FROM s.\"",
-                "My T",
-                AsOf::Version(3),
-                Some(AsOf::Version(7)),
-            ),
-            (
-                "SELECT * FROM table_changes('a.b.t', '2026-01-31', TIMESTAMP '2026-02-01 00:00:00')",
-                "FROM a.b.\"",
-                "t",
-                time("2026-01-31"),
-                Some(time("2026-02-01 00:00:00")),
-            ),
-            (
-                "SELECT * FROM table_changes('t', CAST('2026-01-31' AS DATE))",
-                "FROM \"",
-                "t",
-                time("2026-01-31"),
-                None,
-            ),
-        ] {
-            let text = marked(sql).unwrap();
-            assert!(text.contains(before), "{sql}: {text}");
-            let found = text.split('"').find_map(changes);
-            assert_eq!(found, Some(NamedChanges { table, from, to, follows: false }), "{sql}");
-        }
     }
 
     #[test]

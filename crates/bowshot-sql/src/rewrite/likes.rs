@@ -93,26 +93,3 @@ fn with_pattern(like: &Expr, new: Option<String>) -> Expr {
     }
     like
 }
-
-#[cfg(test)]
-mod tests {
-    use super::backslashed;
-
-    #[test]
-    fn escapes_become_backslashes() {
-        for (pattern, escape, expected) in [
-            ("a!%b", Some('!'), "a\\%b"),
-            ("a!!b!c_%", Some('!'), "a!bc_%"),
-            ("a\\%", Some('!'), "a\\\\%"),
-            ("a\\%", None, "a\\\\%"),
-            ("a\\_", Some('\\'), "a\\_"),
-            ("%%%", Some('%'), ""),
-        ] {
-            let escaped = backslashed(pattern, escape);
-            match expected {
-                "" => assert!(escaped.is_err()),
-                expected => assert_eq!(escaped.expect(pattern), expected),
-            }
-        }
-    }
-}

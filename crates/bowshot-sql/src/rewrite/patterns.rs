@@ -159,33 +159,3 @@ fn regular(pattern: &str, escape: Option<char>) -> String {
     regular.push_str(")$");
     regular
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{of_glob, regular};
-
-    #[test]
-    fn patterns_are_regular_expressions() {
-        for (pattern, expected) in [
-            ("a%", "^(?s:a.*)$"),
-            ("%(b|d)_", "^(?s:.*(b|d).)$"),
-            ("a.b", "^(?s:a\\.b)$"),
-            ("[a-c%]+", "^(?s:[a-c%]+)$"),
-            ("100\\%", "^(?s:100\\%)$"),
-        ] {
-            assert_eq!(regular(pattern, Some('\\')), expected);
-        }
-    }
-
-    #[test]
-    fn globs_are_regular_expressions() {
-        for (pattern, expected) in [
-            ("a*", "^(?s:a.*)$"),
-            ("?.b", "^(?s:.\\.b)$"),
-            ("[!a-c]x", "^(?s:[^a-c]x)$"),
-            ("\\*", "^(?s:\\*)$"),
-        ] {
-            assert_eq!(of_glob(pattern), expected);
-        }
-    }
-}

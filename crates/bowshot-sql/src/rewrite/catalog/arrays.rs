@@ -306,34 +306,3 @@ fn keys_of_rows(query: &mut Query) -> (Vec<OrderByExpr>, Vec<Ident>) {
     }
     (keys, columns)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{MOST_DIMENSIONS, dimensions, elements};
-
-    #[test]
-    fn arrays_of_several_dimensions() {
-        let read = |text: &str| {
-            dimensions(text, MOST_DIMENSIONS).map(|(array, lengths)| (array.to_string(), lengths))
-        };
-        let array = "ARRAY[ARRAY['1', NULL], ARRAY['a,}', '2']]".to_owned();
-        assert_eq!(read(r#"{{1,NULL}, {"a,}",2}}"#), Some((array, vec![2, 2])));
-        assert_eq!(read("{}").map(|(_, lengths)| lengths), Some(vec![0]));
-        for text in ["{{1},{2,3}}", "{{1},2}", "{{1}", "{{{{{{{1}}}}}}}"] {
-            assert_eq!(read(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn elements_of_texts() {
-        let some =
-            |texts: &[&str]| Some(texts.iter().map(|text| Some((*text).to_owned())).collect::<Vec<_>>());
-        assert_eq!(elements("{}"), Some(Vec::new()));
-        assert_eq!(elements("{1, 2}"), some(&["1", "2"]));
-        assert_eq!(elements(r#"{"a,b","c\"d",e\,f,""}"#), some(&["a,b", "c\"d", "e,f", ""]));
-        assert_eq!(elements("{NULL,\"NULL\"}"), Some(vec![None, Some("NULL".to_owned())]));
-        assert_eq!(elements("{{1},{2}}"), None);
-        assert_eq!(elements("1,2"), None);
-        assert_eq!(elements("{\"a}"), None);
-    }
-}
