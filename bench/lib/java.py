@@ -39,9 +39,9 @@ def versions() -> dict:
 
 
 def address(order: dict) -> str:
-    if order["kind"] == "jdbc-mariadb":
+    if order["kind"] in ("jdbc-mariadb", "jdbc-mysql"):
         place = json.loads(order["uri"])
-        return f"jdbc:mariadb://127.0.0.1:{place['port']}/{place['database']}?user=root"
+        return f"{order['kind'].replace('-', ':')}://127.0.0.1:{place['port']}/{place['database']}?user=root"
     if order["kind"] == "jdbc-postgres":
         return f"jdbc:{order['uri'].replace('postgres@', '')}?user=postgres"
     return f"jdbc:arrow-flight-sql://{order['uri'].split('://')[1]}?useEncryption=false"
@@ -51,6 +51,6 @@ def words(order: dict) -> list:
     """The class of `bench/java` that does what the order says, and its arguments."""
     if order["action"] == "fetch":
         return ["bench.Read", address(order), order["query"], FETCH_ROWS, order["repeats"], order["budget_s"]]
-    # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time.
+    # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time; with `keys` they prepare.
     counts = [order.get("clients", 1), order["warmup"], order.get("repeats", 0), order.get("seconds", 0)]
-    return ["bench.Latency", address(order), order["query"], *counts]
+    return ["bench.Latency", address(order), order["query"], *counts, *([order["keys"]] if "keys" in order else [])]
