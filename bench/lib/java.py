@@ -4,12 +4,11 @@ import functools
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 from . import locks, places
-from .environments import Unavailable
+from .environments import Unavailable, find_program
 
 PROJECT = places.BENCH / "java"
 # Rows that the drivers of MariaDB and PostgreSQL ask for at a time: they stream then, instead of keeping the whole result.
@@ -20,8 +19,7 @@ FETCH_ROWS = 10_000
 def build() -> pathlib.Path:
     """The folder of classes and drivers. Raises `Unavailable` without Java or Maven."""
     for name in ("java", "mvn"):
-        if shutil.which(name) is None:
-            raise Unavailable(f"there is no `{name}`: `apt-get install default-jdk-headless maven`")
+        find_program(name, "default-jdk-headless maven")
     built = places.CACHE / "bench-java"
     command = ["mvn", "-B", "-ntp", "-q", "compile", f"-Dfolder={built}"]
     with locks.alone(str(built)):

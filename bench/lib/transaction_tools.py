@@ -5,13 +5,12 @@ is `prepare`, which makes the tables anew, or `run`, which checks afterwards tha
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import urllib.parse
 
 from . import locks, places
-from .environments import Unavailable
+from .environments import Unavailable, find_program
 
 # How often pgbench runs a transaction that was refused because another one had changed the same rows.
 MAX_TRIES = 100
@@ -22,15 +21,9 @@ BALANCES = "SELECT (SELECT count(*) FROM pgbench_history), " + ", ".join(
 )
 
 
-def find(name: str, package: str) -> str:
-    if path := shutil.which(name):
-        return path
-    raise Unavailable(f"there is no `{name}`: `apt-get install {package}`")
-
-
 def build_go_tpc() -> str:
     """Built by Go from its module proxy into the cache folder, once."""
-    folder, go = places.CACHE / f"go-tpc-{GO_TPC}", find("go", "golang-go")
+    folder, go = places.CACHE / f"go-tpc-{GO_TPC}", find_program("go", "golang-go")
     with locks.alone(str(folder)):
         if not (folder / "go-tpc").exists():
             environment = {**os.environ, "GOBIN": str(folder), "GOFLAGS": "-trimpath -buildvcs=false"}
@@ -134,6 +127,7 @@ def run_go_tpc(program: str, order: dict) -> dict:
 
 # By kind, as `programs.KINDS`: what finds or builds the program, and what runs it.
 KINDS = {
-    "pgbench": (lambda: find("pgbench", "postgresql"), run_pgbench), "sysbench": (lambda: find("sysbench", "sysbench"), run_sysbench),
+    "pgbench": (lambda: find_program("pgbench", "postgresql"), run_pgbench),
+    "sysbench": (lambda: find_program("sysbench", "sysbench"), run_sysbench),
     "go-tpc": (build_go_tpc, run_go_tpc),
 }
