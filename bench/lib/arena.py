@@ -157,12 +157,12 @@ FILES = {
 
 # Of scenarios that write: every server keeps its tables in a folder of its own.
 DURABLE = {
-    "bowshot": lambda arena: processes.bowshot({}, data=str(arena.folder() / "bowshot")),
+    "bowshot": lambda arena: processes.bowshot(arena.tables, data=str(arena.folder() / "bowshot")),
     "duckdb": lambda arena: in_process("duckdb", "duckdb2", str(arena.folder() / "duckdb.db")),
     "quack": lambda arena: processes.peer(
         "quack", "quack", "quack_server.py", {}, "--file", str(arena.folder() / "quack.db")
     ),
-    "postgres": lambda arena: postgres.server(arena.folder()),
+    **{name: STARTS[name] for name in ("bowshot-pg", "bowshot-mysql", "postgres", "mariadb")},
 }
 
 # Arrow IPC files, or nothing at all, over Flight alone.

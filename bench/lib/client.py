@@ -6,6 +6,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import resource
 import sys
 import tempfile
@@ -176,19 +177,26 @@ def latency(order):
     return latencies.figures(times, sum(times))
 
 
+def with_key(order):
+    """The query; with `keys` its parameter is a random number below that."""
+    keys = order.get("keys", 0)
+    return order["query"].replace("?", str(random.randrange(keys))) if keys else order["query"]
+
+
 def concurrent(order):
     """A small query from many connections at once, for some seconds."""
     clients = [connect(order) for _ in range(order["clients"])]
     for client in clients:  # some connect when they first ask
         for _ in range(order["warmup"]):
-            row_count(client, order["query"])
+            row_count(client, with_key(order))
     times = [[] for _ in clients]
     end = time.perf_counter() + order["seconds"]
 
     def work(index):
         while (started := time.perf_counter()) < end:
-            row_count(clients[index], order["query"])
+            rows = row_count(clients[index], with_key(order))
             times[index].append(time.perf_counter() - started)
+            assert rows == 1, rows
 
     seconds = threads.run(len(clients), work)
     return latencies.figures([value for part in times for value in part], seconds)

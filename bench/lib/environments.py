@@ -9,6 +9,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -21,6 +22,13 @@ REASON_CHARACTERS = 300
 
 class Unavailable(Exception):
     """A peer cannot run on this machine; the text says why, and stands in the report."""
+
+
+def find_program(name: str, packages: str) -> str:
+    """Its path. Raises `Unavailable` where it is not installed; `packages` are those of Debian that have it."""
+    if path := shutil.which(name):
+        return path
+    raise Unavailable(f"there is no `{name}`: `apt-get install {packages}`")
 
 
 def requirements(name: str) -> pathlib.Path:

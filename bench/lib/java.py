@@ -4,12 +4,11 @@ import functools
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 from . import locks, places
-from .environments import Unavailable
+from .environments import Unavailable, find_program
 
 PROJECT = places.BENCH / "java"
 # Rows that the drivers of MariaDB and PostgreSQL ask for at a time: they stream then, instead of keeping the whole result.
@@ -20,8 +19,7 @@ FETCH_ROWS = 10_000
 def build() -> pathlib.Path:
     """The folder of classes and drivers. Raises `Unavailable` without Java or Maven."""
     for name in ("java", "mvn"):
-        if shutil.which(name) is None:
-            raise Unavailable(f"there is no `{name}`: `apt-get install default-jdk-headless maven`")
+        find_program(name, "default-jdk-headless maven")
     built = places.CACHE / "bench-java"
     command = ["mvn", "-B", "-ntp", "-q", "compile", f"-Dfolder={built}"]
     with locks.alone(str(built)):
@@ -39,9 +37,9 @@ def versions() -> dict:
 
 
 def address(order: dict) -> str:
-    if order["kind"] == "jdbc-mariadb":
+    if order["kind"] in ("jdbc-mariadb", "jdbc-mysql"):
         place = json.loads(order["uri"])
-        return f"jdbc:mariadb://127.0.0.1:{place['port']}/{place['database']}?user=root"
+        return f"{order['kind'].replace('-', ':')}://127.0.0.1:{place['port']}/{place['database']}?user=root"
     if order["kind"] == "jdbc-postgres":
         return f"jdbc:{order['uri'].replace('postgres@', '')}?user=postgres"
     return f"jdbc:arrow-flight-sql://{order['uri'].split('://')[1]}?useEncryption=false"
@@ -51,6 +49,6 @@ def words(order: dict) -> list:
     """The class of `bench/java` that does what the order says, and its arguments."""
     if order["action"] == "fetch":
         return ["bench.Read", address(order), order["query"], FETCH_ROWS, order["repeats"], order["budget_s"]]
-    # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time.
+    # `latency` has a number of repeats and one client, `concurrent` a number of clients and a time; with `keys` they prepare.
     counts = [order.get("clients", 1), order["warmup"], order.get("repeats", 0), order.get("seconds", 0)]
-    return ["bench.Latency", address(order), order["query"], *counts]
+    return ["bench.Latency", address(order), order["query"], *counts, *([order["keys"]] if "keys" in order else [])]

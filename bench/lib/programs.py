@@ -13,7 +13,7 @@ import time
 SCRIPT = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(SCRIPT.parents[1]))
 
-from lib import java, latencies, places
+from lib import java, latencies, places, transaction_tools
 
 BOWSHOT_SQL = "bowshot-sql"
 BLOCK_BYTES = 1 << 26
@@ -90,11 +90,11 @@ def find_mysql() -> str:
     return mariadb.program("mariadb")
 
 
-JDBC = dict.fromkeys(("jdbc-flight", "jdbc-mariadb", "jdbc-postgres"), (java.build, run_java))
+JDBC = dict.fromkeys(("jdbc-flight", "jdbc-mariadb", "jdbc-mysql", "jdbc-postgres"), (java.build, run_java))
 # By kind: what finds or builds the program, or raises `Unavailable`, and what runs it.
 KINDS = {
     **JDBC, BOWSHOT_SQL: (lambda: places.program("bowshot"), run_bowshot_sql),
-    "mysql-quick": (find_mysql, run_mysql_quick),
+    "mysql-quick": (find_mysql, run_mysql_quick), **transaction_tools.KINDS,
 }
 
 

@@ -25,6 +25,7 @@ SERVER_CPU = Metric("server_cpu_s_per_gb", "server's processor time", "s per GB"
 MEDIAN = Metric("median_ms", "median time", "ms")
 P99 = Metric("p99_ms", "99th percentile", "ms")
 QUERIES = Metric("queries_per_second", "queries per second", "1/s", lower=False)
+TRANSACTIONS = Metric("transactions_per_second", "transactions per second", "1/s", lower=False)
 INSERTS = Metric("inserts_per_second", "committed inserts per second", "1/s", lower=False)
 PEAK = Metric("peak_above_idle", "peak of the server's memory above idle", "bytes")
 UPDATE = Metric("update_seconds", "time of UPDATE", "s")
@@ -132,6 +133,11 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     Scenario("put", "Arrow into memory", "DoPut of integers into a table in memory.", (SPEED,)),
     Scenario(
         "inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,),
+    ),
+    Scenario(
+        "transactions", "Small statements and transactions", "Rows by their key, and transactions over durable tables, by tools and "
+        "drivers of PostgreSQL and MySQL, from the databases themselves and from our front ends for them.",
+        (TRANSACTIONS, QUERIES, P99), judged=2,
     ),
     Scenario(
         "change", "UPDATE and DELETE", "One row in a hundred of a durable table is changed, then deleted.",

@@ -6,7 +6,6 @@ Then the same over TLS, whose ceiling is plain TCP no more: nothing stands besid
 """
 
 import json
-import shutil
 import subprocess
 import time
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from .. import data, measure, processes, threads
 from ..arena import ENCRYPTED, TRANSPORT, Arena, Contender
-from ..environments import Unavailable
+from ..environments import Unavailable, find_program
 from ..options import Options
 
 OURS, CPP = "bowshot", "Arrow C++ Flight"
@@ -75,8 +74,7 @@ def record(way: str, figures: dict, streams: int, rows: int, arena: Arena) -> No
 
 def measure_tcp(streams: int, seconds: float) -> float:
     """What iperf3 moves over loopback, in GB/s at the receiver."""
-    if shutil.which("iperf3") is None:
-        raise Unavailable("there is no iperf3: `apt-get install iperf3`")
+    find_program("iperf3", "iperf3")
     port = str(processes.free_port())
     command = ["iperf3", "-s", "-1", "-B", "127.0.0.1", "-p", port]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

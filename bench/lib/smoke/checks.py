@@ -18,7 +18,7 @@ from .shapes import expect
 WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "select", "same_host"}
 SUITES = {"tpch": 22, "tpcds": 99}
 # They begin, so that no long one is left at the end with a processor that waits.
-LONG = {"tpcds", "latency"}
+LONG = {"tpcds", "latency", "transactions"}
 
 
 def main(folder: pathlib.Path) -> int:

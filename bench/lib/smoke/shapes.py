@@ -1,7 +1,7 @@
 """What the lines of some scenarios must have beside a figure: nobody and nothing may silently be left out."""
 
 from ..latencies import PERCENTILES
-from ..scenarios import files, joins, latency
+from ..scenarios import files, joins, latency, transactions
 
 
 def expect(good: bool, wrong: str) -> None:
@@ -74,4 +74,14 @@ def of_files(lines: list) -> None:
     expect_figures(files.FOLDER, found[files.FOLDER]["contenders"][files.OURS], names)
 
 
-CHECKS = {"latency": of_latency, "files": of_files, "memory": of_memory, "joins": of_joins}
+def of_transactions(lines: list) -> None:
+    """All cases of drivers and tools; each has ours and the database."""
+    found = {(line["axes"]["what"], line["axes"]["clients"]): line for line in lines}
+    wanted = {(what, clients) for what in (transactions.SELECT_1, transactions.BY_KEY) for clients in (1, 64)}
+    wanted |= {(name, order["clients"]) for load in transactions.loads(True) for name, order in load.cases.items()}
+    expect(set(found) == wanted, f"cases: {set(found)}")
+    for line in lines:
+        expect(len(line["contenders"]) in (2, 2 * len(transactions.CLIENTS)), f"{line['case']}: {set(line['contenders'])}")
+
+
+CHECKS = {"latency": of_latency, "files": of_files, "memory": of_memory, "joins": of_joins, "transactions": of_transactions}

@@ -2,6 +2,7 @@ package bench;
 
 import java.sql.Connection;
 import java.sql.DriverManager;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -13,22 +14,29 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Times of a query of one row over JDBC: {@code Latency URL SQL CLIENTS WARMUP REPEATS SECONDS}. Each client is a thread with
- * a connection of its own. It asks until it has asked REPEATS times, or, if that is 0, until SECONDS are over. Before that it
- * asks WARMUP times, so that the code is compiled. Prints, as JSON, the seconds that all of them took together, and the time
- * of each query in nanoseconds.
+ * Times of a query of one row over JDBC: {@code Latency URL SQL CLIENTS WARMUP REPEATS SECONDS [KEYS]}. Each client is a thread
+ * with a connection of its own. It asks until it has asked REPEATS times, or, if that is 0, until SECONDS are over. Before that it
+ * asks WARMUP times, so that the code is compiled. With KEYS the query is prepared once; its parameter is a random number below
+ * KEYS, and it has none if that is 0. Prints, as JSON, the seconds that all of them took together, and the time of each query in
+ * nanoseconds.
  */
 public final class Latency implements AutoCloseable {
     private final Connection connection;
     private final String sql;
+    /** Null if each query has a statement of its own. */
+    private final PreparedStatement prepared;
+    private final long keys;
     private long[] times = new long[1024];
     private int count;
 
-    private Latency(String url, String sql) throws SQLException {
+    private Latency(String url, String sql, Long keys) throws SQLException {
         this.connection = DriverManager.getConnection(url);
         this.sql = sql;
+        this.prepared = keys == null ? null : connection.prepareStatement(sql);
+        this.keys = keys == null ? 0 : keys;
     }
 
     public static void main(String[] words) throws Exception {
@@ -36,11 +44,12 @@ public final class Latency implements AutoCloseable {
         int repeats = Integer.parseInt(words[4]);
         double seconds = Double.parseDouble(words[5]);
         int number = Integer.parseInt(words[2]);
+        Long keys = words.length > 6 ? Long.valueOf(words[6]) : null;
         List<Latency> clients = new ArrayList<>();
         ExecutorService threads = Executors.newFixedThreadPool(number);
         try {
             for (int client = 0; client < number; client++) {
-                clients.add(new Latency(words[0], words[1]));
+                clients.add(new Latency(words[0], words[1], keys));
             }
             together(threads, clients, client -> client.warmUp(warmup));
             long started = System.nanoTime();
@@ -88,16 +97,28 @@ public final class Latency implements AutoCloseable {
         }
     }
 
-    /** A statement for each query, as most programs do it. */
     private void ask() throws SQLException {
-        try (Statement statement = connection.createStatement(); ResultSet result = statement.executeQuery(sql)) {
-            if (!result.next()) {
-                throw new SQLException("the answer has no row");
+        if (prepared == null) {
+            try (Statement statement = connection.createStatement(); ResultSet result = statement.executeQuery(sql)) {
+                readRow(result);
             }
-            result.getLong(1);
-            if (result.next()) {
-                throw new SQLException("the answer has more than one row");
-            }
+            return;
+        }
+        if (keys > 0) {
+            prepared.setLong(1, ThreadLocalRandom.current().nextLong(keys));
+        }
+        try (ResultSet result = prepared.executeQuery()) {
+            readRow(result);
+        }
+    }
+
+    private static void readRow(ResultSet result) throws SQLException {
+        if (!result.next()) {
+            throw new SQLException("the answer has no row");
+        }
+        result.getLong(1);
+        if (result.next()) {
+            throw new SQLException("the answer has more than one row");
         }
     }
 
