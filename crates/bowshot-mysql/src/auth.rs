@@ -15,6 +15,10 @@ use std::net::IpAddr;
 
 /// The plugin that sends the password itself.
 const CLEAR: &str = "mysql_clear_password";
+/// The plugin that every client has, and that needs no library.
+const NATIVE: &str = "mysql_native_password";
+/// What libmariadb names while it has not loaded the plugin that it was asked for. It takes an OK only after a switch.
+const FALLBACK: &str = "dummy_fallback_auth";
 /// "AuthSwitchRequest"
 const SWITCH: u8 = 0xfe;
 /// "AuthMoreData" of caching_sha2_password: the scramble is enough.
@@ -55,7 +59,12 @@ pub(crate) async fn authenticate(
 ) -> Result<Principal> {
     let from = Some(origin.address);
     match server.authenticate_from(&Credentials::Anonymous, from).await {
-        Ok(principal) => return Ok(principal),
+        Ok(principal) => {
+            if response.plugin.as_deref() == Some(FALLBACK) {
+                switch(wire, NATIVE, challenge.bytes()).await?;
+            }
+            return Ok(principal);
+        }
         Err(error) if error.kind() == ErrorKind::Unauthenticated => {}
         Err(error) => return Err(refused(error)),
     }

@@ -119,3 +119,16 @@ async fn idle_sessions_end_with_the_server() {
     assert_eq!(client.next().await, None);
     port.0.stopped().await;
 }
+
+#[tokio::test]
+async fn a_client_that_has_not_loaded_its_plugin_is_switched_to_one_that_it_has() {
+    let port = Port::new().await;
+    let mut client = port.raw().await;
+    client.greeting().await;
+    let head = [&(PROTOCOL_41 | PLUGIN_AUTH).to_le_bytes()[..], &[0; 28]].concat();
+    client.send(&[&head[..], b"ada\0\0dummy_fallback_auth\0"].concat()).await;
+    let switch = client.next().await.unwrap();
+    assert!(switch.starts_with(b"\xfemysql_native_password\0"), "{switch:?}");
+    client.send(b"").await;
+    assert_eq!(client.next().await.map(|answer| answer[0]), Some(0));
+}
