@@ -1,7 +1,7 @@
 //! How connections begin and end: passwords, limits, KILL, clients that go away, shutdown.
 
 use super::{CLIENT, Port};
-use crate::capability::SSL;
+use crate::capability::{PLUGIN_AUTH, PROTOCOL_41, SSL};
 use bowshot_api::Limits;
 use bowshot_rowwire::ListenOptions;
 
