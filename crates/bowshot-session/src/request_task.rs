@@ -32,8 +32,8 @@ where
 /// Where the work of a call begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// On the thread of the connection, for what takes less time than waking another thread. What has to wait, goes on
-    /// on the query runtime.
+    /// On the thread of the connection, for what takes less time than waking another thread. What has to wait, to be
+    /// planned, or to index a table, goes on on the query runtime.
     Here,
     OnQueryRuntime,
 }

@@ -296,8 +296,7 @@ impl Session for ClientSession {
         {
             return self.bind_authorized(id, &lookup, parameters);
         }
-        let statement = Statement::Prepared(id);
-        let (text, start) = (self.text(&statement), self.start_of(&statement));
+        let (text, start) = (self.text(&Statement::Prepared(id)), self.start_of_binding(id, &parameters));
         request_task::run_from(&self.me()?, (&text, start), |me, _| async move {
             with_planning_permit(me.bind_parameters(id, parameters)).await
         })

@@ -3,7 +3,7 @@
 
 use crate::catalog::lazy_state::LazyState;
 use crate::session::EngineSession;
-use crate::session::key_lookup::{FilteredScan, find_rows, key_of};
+use crate::session::key_lookup::{FilteredScan, key_of};
 use crate::write::change::ADDRESS;
 use crate::write::literal::{batch, evaluated, is_read};
 use bowshot_api::Result;
@@ -23,7 +23,7 @@ impl EngineSession {
     ///
     /// # Errors
     /// From computing what a row becomes, as in a query.
-    pub(super) fn find_changed_rows(
+    pub(super) async fn find_changed_rows(
         &self,
         plan: &LogicalPlan,
         state: &LazyState,
@@ -35,7 +35,8 @@ impl EngineSession {
         }
         // What is wrong with an expression is told by planning the query.
         let Some(values) = analysed(projection, &row, state).ok().flatten() else { return Ok(None) };
-        let Some(found) = find_rows(&table, (key.as_slice(), None), &columns) else { return Ok(None) };
+        let found = self.find_rows(&table, (key.as_slice(), None), &columns).await;
+        let Some(found) = found else { return Ok(None) };
         let count = found.addresses.len();
         if count == 0 {
             return Ok(Some(Vec::new()));

@@ -54,7 +54,7 @@ impl EngineSession {
     ///
     /// # Errors
     /// `Invalid` for parameters that do not fit, as in the ordinary way.
-    pub(super) fn look_up(
+    pub(super) async fn look_up(
         &self,
         plan: &AuthorizedPlan,
         bound: &[RecordBatch],
@@ -75,7 +75,7 @@ impl EngineSession {
             }
             _ => return Ok(None),
         };
-        let Some(rows) = lookup.rows(values.as_ref()) else { return Ok(None) };
+        let Some(rows) = lookup.rows(self, values.as_ref()).await else { return Ok(None) };
         let schema = unbound_schema(planned.plan(), layout);
         let count = rows.num_rows() as u64;
         let batches = if count > 0 { vec![layout.apply(rows, &schema)?] } else { Vec::new() };
@@ -112,6 +112,33 @@ impl EngineSession {
         let schema = table.schema();
         let has_texts = || key.iter().any(|(at, _)| schema.field(*at).data_type().is_string());
         is_on && !(is_mysql && has_texts())
+    }
+
+    /// Columns of the rows with a key, of which there are none without a match. `None` where the index does not tell.
+    pub(super) async fn find_rows(
+        &self,
+        table: &Table,
+        (key, parameters): (&[(usize, &Expr)], Option<&ParamValues>),
+        columns: &[usize],
+    ) -> Option<FoundRows> {
+        let schema = table.schema();
+        let key = key.iter().map(|(at, expr)| {
+            let value = value(expr, parameters)?;
+            Some((*at, in_type(&value, schema.field(*at).data_type())?))
+        });
+        let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
+        let mut found = table.find_addressed_rows(&key, columns);
+        if matches!(found, Ok(None)) {
+            self.leave_connection().await;
+            let task = QueryTask::current();
+            let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
+            found = run_blocking(|| table.index_and_find_rows(&key, columns, &goes_on));
+        }
+        // A scan of the same rows tells what is wrong with them.
+        found.unwrap_or_else(|error| {
+            tracing::debug!(%error, "rows cannot be looked up by their key");
+            None
+        })
     }
 
     /// What EXPLAIN shows, with a line about the key by which rows are looked up, or about a plan that is there. Formats for programs
@@ -159,8 +186,9 @@ impl<'p> KeyLookup<'p> {
     }
 
     /// The rows, of which there are none without a match. `None` where the index does not tell.
-    fn rows(&self, parameters: Option<&ParamValues>) -> Option<RecordBatch> {
-        find_rows(&self.table, (self.key.as_slice(), parameters), &self.columns).map(|found| found.rows)
+    async fn rows(&self, session: &EngineSession, parameters: Option<&ParamValues>) -> Option<RecordBatch> {
+        let key = (self.key.as_slice(), parameters);
+        session.find_rows(&self.table, key, &self.columns).await.map(|found| found.rows)
     }
 }
 
@@ -196,33 +224,6 @@ pub(super) fn key_of<'p>(
             .is_some_and(|field| field.metadata().is_empty() && has_plain_equality(field.data_type()))
     });
     (is_plain && is_key(table, &key)).then_some(key)
-}
-
-/// Columns of the rows with a key, of which there are none without a match. `None` where the index does not tell.
-pub(super) fn find_rows(
-    table: &Table,
-    (key, parameters): (&[(usize, &Expr)], Option<&ParamValues>),
-    columns: &[usize],
-) -> Option<FoundRows> {
-    let schema = table.schema();
-    let key = key.iter().map(|(at, expr)| {
-        let value = value(expr, parameters)?;
-        Some((*at, in_type(&value, schema.field(*at).data_type())?))
-    });
-    let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
-    let found = match table.find_addressed_rows(&key, columns) {
-        Ok(None) => {
-            let task = QueryTask::current();
-            let goes_on = || task.as_ref().is_none_or(|task| task.check().is_ok());
-            run_blocking(|| table.index_and_find_rows(&key, columns, &goes_on))
-        }
-        found => found,
-    };
-    // A scan of the same rows tells what is wrong with them.
-    found.unwrap_or_else(|error| {
-        tracing::debug!(%error, "rows cannot be looked up by their key");
-        None
-    })
 }
 
 fn place(table: &Table, expr: &Expr) -> Option<usize> {

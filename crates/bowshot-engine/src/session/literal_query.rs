@@ -7,6 +7,7 @@ use crate::error::classify;
 use crate::session::EngineSession;
 use crate::session::key_lookup::is_key_lookup;
 use crate::session::plan_cache::PlanKey;
+use crate::session::repeatable::Bound;
 use bowshot_api::{BatchStream, Layout, Result};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -28,6 +29,20 @@ impl EngineSession {
         let is_text = |key: &PlanKey| matches!(key, PlanKey::Text(text) if **text == *sql);
         let found = self.plans.find(|cached| is_text(&cached.key) && cached.is_for(&options));
         found.is_some_and(|(plan, _)| answers_at_once(plan.plan()))
+    }
+
+    /// Whether this run of a plan has nothing to optimize, and gives literals.
+    pub(super) fn has_literals(&self, plan: &AuthorizedPlan, bound: Bound<'_>) -> bool {
+        matches!(plan.optimized().get(), NextRun::Reuses(optimized)
+            if optimized.made_for == self.made_for(bound) && literals(&optimized.plan).is_some())
+    }
+
+    /// To be called before what takes longer than waking another thread: a statement that has begun on the thread of a connection
+    /// goes on on the query runtime.
+    pub(super) async fn leave_connection(&self) {
+        if !self.shared.runtime.is_here() {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
@@ -60,5 +75,40 @@ fn literal(expr: &Expr) -> Option<&ScalarValue> {
         Expr::Literal(value, _) => Some(value),
         Expr::Alias(alias) => literal(&alias.expr),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Parallelism;
+    use crate::session::key_lookup::tests::{engine, planned};
+    use bowshot_api::Principal;
+    use futures::future::poll_immediate;
+
+    #[test]
+    fn what_has_to_be_planned_leaves_the_thread_of_the_connection() {
+        let engine = engine();
+        let session = engine.open_session(&Principal::anonymous()).unwrap();
+        let connection = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let run = |sql: &'static str, layout: Layout| {
+            let session = session.clone();
+            async move {
+                let plan = planned(&session, sql).await;
+                session.execute(&plan, &[], Parallelism::Default, layout).await.unwrap();
+            }
+        };
+        for (sql, is_quick) in [("SELECT 1 + 1", true), ("SELECT count(*) FROM t WHERE word > 'a'", false)] {
+            let begun =
+                |layout: Layout| connection.block_on(poll_immediate(Box::pin(run(sql, layout)))).is_some();
+            assert!(!begun(Layout::default()), "{sql}: planned");
+            for _ in 0..2 {
+                engine.runtime().handle().block_on(run(sql, Layout::default()));
+            }
+            assert_eq!(session.has_quick_plan(sql), is_quick, "{sql}");
+            assert_eq!(begun(Layout::default()), is_quick, "{sql}: run again");
+            let other = Layout { views: true, ..Layout::default() };
+            assert!(!begun(other), "{sql}: optimized anew");
+        }
     }
 }

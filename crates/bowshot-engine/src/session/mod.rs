@@ -330,7 +330,7 @@ impl EngineSession {
         parallelism: Parallelism,
         layout: Layout,
     ) -> Result<Execution> {
-        if let Some(execution) = self.look_up(plan, parameters, layout)? {
+        if let Some(execution) = self.look_up(plan, parameters, layout).await? {
             return Ok(execution);
         }
         let mut state = self.state(plan.pinned());

@@ -45,6 +45,7 @@ impl EngineSession {
         if is_reusable && let Some(plan) = self.plan_of_text(sql, pinned).await? {
             return Ok(plan);
         }
+        self.leave_connection().await;
         let source = Source { text: sql, dialect: plan::dialect(&options).name() };
         let mut statement = plan::parse(&options, sql)?;
         let is_asked_again = matches!(statement, Statement::Sql(_) | Statement::Explain(_))

@@ -42,6 +42,9 @@ pub(crate) async fn prepare(session: &EngineSession, run: &Run<'_>) -> Result<Ex
 /// Gives the result of one plan whose parameters have values: what is kept of it, or what is computed.
 async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result<Execution> {
     let Bound { state, plan, .. } = bound;
+    if !session.has_literals(run.plan, bound) {
+        session.leave_connection().await;
+    }
     let ordered = run.plan.planned().ordered();
     let from_views = Box::pin(session.read_from_views(plan, run.plan.pinned(), state)).await;
     let plan = from_views.as_ref().unwrap_or(plan);
@@ -122,6 +125,7 @@ pub(crate) async fn prepare_bound(
         let bound = Bound { state: &state, plan: &plan, values: Some(&values), layout: run.layout };
         return one(session, run, bound).await;
     }
+    session.leave_connection().await;
     let schema = nullable(&result_schema(&state, &plan, run.layout));
     let physical = physical_plan(session, (&state, run.form()), &plan, planned.ordered()).await?;
     let progress = ProgressMeter::new(&physical);

@@ -58,6 +58,10 @@ impl EngineSession {
         Ok((optimized, result_schema(bound.state, bound.plan, bound.layout)))
     }
 
+    pub(super) fn made_for(&self, Bound { state, layout, .. }: Bound<'_>) -> OptimizedFor {
+        OptimizedFor { options: self.options(), partitions: state.config().target_partitions(), layout }
+    }
+
     /// The schema of the rows of an earlier run with these settings.
     pub(super) fn schema_of_run(&self, authorized: &AuthorizedPlan, layout: Layout) -> Option<SchemaRef> {
         let NextRun::Reuses(optimized) = authorized.optimized().get() else { return None };
@@ -72,8 +76,8 @@ impl EngineSession {
         authorized: &AuthorizedPlan,
         bound: Bound<'_>,
     ) -> Option<(LogicalPlan, SchemaRef)> {
-        let options = self.options();
-        let is_on = reuses_plans(&options) && !self.scratch && !self.distribution().is_active();
+        let made_for = self.made_for(bound);
+        let is_on = reuses_plans(&made_for.options) && !self.scratch && !self.distribution().is_active();
         if !is_on || !matches!(authorized.action(), Action::Query) {
             return None;
         }
@@ -83,8 +87,6 @@ impl EngineSession {
         {
             return None;
         }
-        let partitions = bound.state.config().target_partitions();
-        let made_for = OptimizedFor { options, partitions, layout: bound.layout };
         let optimized = match authorized.optimized().get() {
             NextRun::Anew => return None,
             NextRun::Reuses(optimized) if optimized.made_for == made_for => optimized,

@@ -362,7 +362,7 @@ async fn rows(
         return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
     }
     if matches!(write, Write::Update(_) | Write::Delete(_))
-        && let Some(rows) = session.find_changed_rows(plan, state)?
+        && let Some(rows) = session.find_changed_rows(plan, state).await?
     {
         return Ok((futures::stream::iter(rows.into_iter().map(Ok)).boxed(), None));
     }

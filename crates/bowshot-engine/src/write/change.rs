@@ -305,6 +305,21 @@ pub(crate) fn column(table: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', name)])
 }
 
+/// Fails for a name that the text of a query would not have as it is: the parser leaves quotes alone that look as if they were
+/// escaped, and what follows them would be read as SQL.
+pub(crate) fn check_names(definition: &Definition) -> Result<()> {
+    let is_as_written =
+        |name: &str| Ident::with_quote('"', name).to_string() == format!("\"{}\"", name.replace('"', "\"\""));
+    let mut names = definition.columns.iter().map(|column| column.field.name());
+    match names.find(|name| !is_as_written(name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Error::unsupported(format!("MERGE and ON CONFLICT do not support the column name `{name}`"))
+                .with_hint("rename the column: leave out quotes behind a backslash or another quote"))
+        }
+    }
+}
+
 /// A query to be filled in.
 pub(crate) fn template() -> Result<Box<Query>> {
     read_query("SELECT 1 FROM t")

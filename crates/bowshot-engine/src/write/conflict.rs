@@ -115,6 +115,7 @@ impl Conflict {
         alias: &Ident,
         dialect: DialectName,
     ) -> Result<Box<Query>> {
+        change::check_names(definition)?;
         let new = Ident::with_quote('"', ident(&self.source));
         let (target, address) = (change::target_name(), column(alias, ADDRESS));
         let met = self.keys.iter().map(|key| {

@@ -51,6 +51,7 @@ pub(crate) fn merge(
     let returns = returned(merge)?.is_some();
     let (name, target, alias) = change::retarget_factor(&merge.table)?;
     let definition = definition(&name)?;
+    change::check_names(&definition)?;
     let address = column(&alias, ADDRESS);
     let mut clauses = Vec::with_capacity(merge.clauses.len());
     for clause in &merge.clauses {
@@ -87,6 +88,7 @@ pub(crate) fn merge(
 /// # Errors
 /// As [`merge`].
 pub(crate) fn row_changes(merge: &Merge, definition: &Definition, new: &str) -> Result<Box<Query>> {
+    change::check_names(definition)?;
     let (_, target, alias) = change::retarget_factor(&merge.table)?;
     let clauses = merge.clauses.iter().map(|clause| Clause::read(clause, &alias, definition));
     let clauses = clauses.collect::<Result<Vec<_>>>()?;
@@ -450,4 +452,30 @@ fn inserted(insert: &MergeInsertExpr, definition: &Definition) -> Result<Vec<Exp
         }
     }
     Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::ast::Statement;
+
+    #[test]
+    fn names_of_columns_are_read_as_names() {
+        let sql = "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE";
+        let Ok(Statement::Merge(parsed)) = bowshot_sql::read_statement(sql) else { panic!("{sql}") };
+        for (name, is_taken) in [
+            ("a b", true),
+            (r#"a"b"#, true),
+            (r"a\b", true),
+            (r#"a\" FROM secrets -- "#, false),
+            (r#"a"" FROM secrets -- "#, false),
+        ] {
+            let field = Arc::new(Field::new(name, DataType::Int64, true));
+            let column = Column { field, default: None, comment: None };
+            let definition =
+                Definition { storage: Storage::Memory, columns: vec![column], ..Definition::default() };
+            assert_eq!(row_changes(&parsed, &definition, "new_").is_ok(), is_taken, "{name}");
+            assert_eq!(merge(&parsed, |_| Ok(Arc::new(definition))).is_ok(), is_taken, "{name}");
+        }
+    }
 }

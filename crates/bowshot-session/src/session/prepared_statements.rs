@@ -34,14 +34,21 @@ impl ClientSession {
     pub(super) fn start_of(&self, statement: &Statement) -> Start {
         match statement {
             Statement::Sql(sql) => self.start_of_text(sql),
-            Statement::Prepared(id) => {
-                let is_quick = self.prepared.get(*id).is_ok_and(|prepared| {
-                    prepared.fresh_plan().is_some_and(|plan| plan.is_small() && answers_at_once(plan))
-                });
-                if is_quick { Start::Here } else { Start::OnQueryRuntime }
-            }
+            Statement::Prepared(id) => self.start_of_prepared(*id),
             Statement::Substrait(_) => Start::OnQueryRuntime,
         }
+    }
+
+    /// The same for values that are bound, of which many take longer to be checked.
+    pub(super) fn start_of_binding(&self, id: StatementId, parameters: &[RecordBatch]) -> Start {
+        if Self::is_small_row(parameters) { self.start_of_prepared(id) } else { Start::OnQueryRuntime }
+    }
+
+    fn start_of_prepared(&self, id: StatementId) -> Start {
+        let is_quick = self.prepared.get(id).is_ok_and(|prepared| {
+            prepared.fresh_plan().is_some_and(|plan| plan.is_small() && answers_at_once(plan))
+        });
+        if is_quick { Start::Here } else { Start::OnQueryRuntime }
     }
 
     /// The same for a text.

@@ -34,6 +34,9 @@ impl IcebergCatalog {
             }
             // Only the catalog knows that nobody is told of the files any more, whatever its answer was.
             if expiry.is_in(&found.state) {
+                if expiry.is_continued_in(&found.state) {
+                    return Err(continued(&name));
+                }
                 return blocking(move || expiry.remove_files(&found.folder)).await.map(|()| true);
             }
             match fault {
@@ -48,4 +51,12 @@ impl IcebergCatalog {
         }
         Err(CatalogFault::Conflict.of(self.name()))
     }
+}
+
+fn continued(name: &str) -> Error {
+    let message = format!(
+        "others have gone on from a snapshot of `{name}` while it was expired, and may need its files: none is removed"
+    );
+    Error::new(ErrorKind::Conflict, message)
+        .with_hint("the snapshots are expired; let another program remove the files that no snapshot names")
 }

@@ -10,6 +10,7 @@ use crate::table_folder::{FolderView, TableFolder};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::data_file::HandlePool;
 use bowshot_object_store::Error as FileError;
+use chrono::Utc;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ const MAX_FILES: usize = 5_000_000;
 #[derive(Debug)]
 pub(in super::super) struct Expiry {
     snapshots: Vec<i64>,
+    retained: HashSet<i64>,
     /// Below the folder of the table.
     files: HashSet<String>,
     pub(in super::super) request: Value,
@@ -44,15 +46,15 @@ impl Expiry {
                 "`{table}` keeps its files: its `gc.enabled` is `false`"
             )));
         }
-        let retained = retained(state, since);
-        let (retained, gone): (Vec<&Value>, Vec<&Value>) = state
+        let retained = retained(state, since, Utc::now().timestamp_millis());
+        let (staying, gone): (Vec<&Value>, Vec<&Value>) = state
             .snapshots()
             .partition(|snapshot| id(snapshot, "snapshot-id").is_none_or(|id| retained.contains(&id)));
         if gone.is_empty() {
             return Ok(None);
         }
         let snapshots: Vec<i64> = gone.iter().filter_map(|snapshot| id(snapshot, "snapshot-id")).collect();
-        let (old, now) = (Files::read(&gone, state, place)?, Files::read(&retained, state, place)?);
+        let (old, now) = (Files::read(&gone, state, place)?, Files::read(&staying, state, place)?);
         let only_old = old.manifests.iter().filter(|(name, _)| !now.manifests.contains_key(*name));
         let only_old: HashMap<String, ManifestFile> =
             only_old.map(|(name, manifest)| (name.clone(), manifest.clone())).collect();
@@ -76,12 +78,21 @@ impl Expiry {
             "requirements": requirements,
             "updates": [{"action": "remove-snapshots", "snapshot-ids": &snapshots}],
         });
-        Ok(Some(Self { snapshots, files, request }))
+        Ok(Some(Self { snapshots, retained, files, request }))
     }
 
     /// Whether a state of the table has none of the snapshots any more.
     pub(in super::super) fn is_in(&self, state: &TableState) -> bool {
         self.snapshots.iter().all(|id| state.snapshot(*id).is_none())
+    }
+
+    /// Whether a state has snapshots of others that go on from one that is gone, as on a branch that was made of it meanwhile.
+    pub(in super::super) fn is_continued_in(&self, state: &TableState) -> bool {
+        let stays = |id: i64| self.retained.contains(&id) || state.snapshot(id).is_some();
+        state.snapshots().any(|snapshot| {
+            let is_new = id(snapshot, "snapshot-id").is_none_or(|id| !self.retained.contains(&id));
+            is_new && id(snapshot, "parent-snapshot-id").is_some_and(|parent| !stays(parent))
+        })
     }
 
     /// Removes the files, of a table that has the snapshots no more. Blocks.
@@ -94,33 +105,45 @@ impl Expiry {
 }
 
 /// The snapshots that stay.
-fn retained(state: &TableState, since: i64) -> HashSet<i64> {
+fn retained(state: &TableState, since: i64, now: i64) -> HashSet<i64> {
     let mut retained = HashSet::new();
-    let mut parents = HashMap::new();
+    let mut ancestors = HashMap::new();
     for snapshot in state.snapshots() {
         let (Some(this), parent) = (id(snapshot, "snapshot-id"), id(snapshot, "parent-snapshot-id")) else {
             continue;
         };
-        parents.insert(this, parent);
-        if id(snapshot, "timestamp-ms").is_none_or(|time| time > since) {
+        let time = id(snapshot, "timestamp-ms").unwrap_or(i64::MAX);
+        ancestors.insert(this, (parent, time));
+        if time > since {
             retained.insert(this);
             // That one was the current one until then.
             retained.extend(parent);
         }
     }
+    // Somebody may have gone back to an earlier one for a while.
+    let log = &state.metadata.snapshot_log;
+    if log.last().map(|entry| entry.snapshot_id) == state.current() {
+        let until_then = log.iter().filter(|entry| entry.timestamp_ms <= since);
+        let current_then = until_then.max_by_key(|entry| entry.timestamp_ms);
+        let later = log.iter().filter(|entry| entry.timestamp_ms > since);
+        retained.extend(later.chain(current_then).map(|entry| entry.snapshot_id));
+    }
     let least = state.property("history.expire.min-snapshots-to-keep").and_then(|text| text.parse().ok());
-    let least: i64 = least.unwrap_or(1);
-    let main = state.current().map(|current| (current, least));
-    let of_refs = state.refs().filter_map(|(_, reference)| {
-        Some((id(reference, "snapshot-id")?, id(reference, "min-snapshots-to-keep").unwrap_or(least)))
-    });
-    for (head, count) in of_refs.chain(main) {
-        let mut next = Some(head);
+    let of_refs = state.refs().map(|(_, reference)| (id(reference, "snapshot-id"), Some(reference)));
+    for (head, reference) in of_refs.chain([(state.current(), state.main())]) {
+        let own = |key: &str| reference.and_then(|reference| id(reference, key));
+        let count = own("min-snapshots-to-keep").or(least).unwrap_or(1).max(1);
+        let oldest = own("max-snapshot-age-ms").map_or(i64::MAX, |age| now.saturating_sub(age));
+        let mut next = head;
         // Parents that go round in a circle have an end, too.
-        for _ in (0..count.max(1)).take(parents.len().max(1)) {
+        for place in (0_i64..).take(ancestors.len().max(1)) {
             let Some(this) = next else { break };
+            let (parent, time) = ancestors.get(&this).copied().unwrap_or((None, i64::MIN));
+            if place >= count && time < oldest {
+                break;
+            }
             retained.insert(this);
-            next = parents.get(&this).copied().flatten();
+            next = parent;
         }
     }
     retained
@@ -147,6 +170,7 @@ impl Files {
             for manifest in manifests_of(snapshot, state, place)? {
                 files.manifests.insert(below(&manifest.path, state, place.0)?, manifest);
             }
+            check_number(files.manifests.len())?;
             if let Some(list) = snapshot.get("manifest-list").and_then(Value::as_str) {
                 files.lists.insert(below(list, state, place.0)?);
             }
@@ -166,14 +190,17 @@ fn add_entries(
         for entry in entries_of(manifest, state, place)? {
             files.insert(below(&entry.file.path, state, place.0)?);
         }
-        if files.len() > MAX_FILES {
-            let message = format!("the snapshots of the table have more than {MAX_FILES} files");
-            return Err(
-                Error::new(ErrorKind::LimitReached, message).with_hint("let another program expire them")
-            );
-        }
+        check_number(files.len())?;
     }
     Ok(())
+}
+
+fn check_number(files: usize) -> Result<()> {
+    if files <= MAX_FILES {
+        return Ok(());
+    }
+    let message = format!("the snapshots of the table have more than {MAX_FILES} files");
+    Err(Error::new(ErrorKind::LimitReached, message).with_hint("let another program expire them"))
 }
 
 fn below(path: &str, state: &TableState, folder: &FolderView) -> Result<String> {
@@ -186,36 +213,62 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    #[test]
-    fn snapshots_stay_that_somebody_may_read() {
+    fn state(changes: &[(&str, Value)]) -> TableState {
         let snapshot = |id: i64, time: i64| {
             let parent = id - 1;
             json!({"snapshot-id": id, "parent-snapshot-id": parent, "timestamp-ms": time, "manifest-list": "x"})
         };
-        let whole = |refs: Value, properties: Value| {
-            let whole = json!({
-                "format-version": 2, "location": "s3://b/t", "current-snapshot-id": 5,
-                "refs": refs, "properties": properties,
-                "snapshots": [snapshot(1, 10), snapshot(2, 20), snapshot(3, 30), snapshot(4, 40), snapshot(5, 50)],
-            });
-            TableState::new(whole, Path::new("t")).unwrap()
+        let mut whole = json!({
+            "format-version": 2, "location": "s3://b/t", "current-snapshot-id": 5,
+            "snapshots": [snapshot(1, 10), snapshot(2, 20), snapshot(3, 30), snapshot(4, 40), snapshot(5, 50)],
+        });
+        changes.iter().for_each(|(key, value)| whole[*key] = value.clone());
+        TableState::new(whole, Path::new("t")).unwrap()
+    }
+
+    #[test]
+    fn snapshots_stay_that_somebody_may_read() {
+        let main = |key: &str, value: i64| {
+            ("refs", json!({"main": {"snapshot-id": 5, "type": "branch", key: value}}))
         };
-        let main = json!({"main": {"snapshot-id": 5, "type": "branch"}});
         let tagged =
             json!({"main": {"snapshot-id": 5, "type": "branch"}, "old": {"snapshot-id": 1, "type": "tag"}});
         let three = json!({"history.expire.min-snapshots-to-keep": "3"});
-        for (refs, properties, since, wanted) in [
-            (&main, json!({}), 100, vec![5]),
-            (&main, json!({}), 39, vec![3, 4, 5]),
-            (&main, json!({}), 40, vec![4, 5]),
-            (&main, json!({}), 0, vec![0, 1, 2, 3, 4, 5]),
-            (&tagged, json!({}), 100, vec![1, 5]),
-            (&main, three, 100, vec![3, 4, 5]),
+        let entry = |time: i64, id: i64| json!({"timestamp-ms": time, "snapshot-id": id});
+        // For a while it was 2 again.
+        let log = json!([entry(10, 1), entry(20, 2), entry(30, 3), entry(40, 4), entry(45, 2), entry(50, 5)]);
+        for (changes, since, wanted) in [
+            (vec![], 100, vec![5]),
+            (vec![], 39, vec![3, 4, 5]),
+            (vec![], 40, vec![4, 5]),
+            (vec![], 0, vec![0, 1, 2, 3, 4, 5]),
+            (vec![("refs", tagged)], 100, vec![1, 5]),
+            (vec![("properties", three.clone())], 100, vec![3, 4, 5]),
+            (vec![("properties", three), main("min-snapshots-to-keep", 2)], 100, vec![4, 5]),
+            (vec![main("max-snapshot-age-ms", 160)], 100, vec![4, 5]),
+            (vec![("snapshot-log", log.clone())], 46, vec![2, 4, 5]),
+            (vec![("snapshot-log", log)], 50, vec![5]),
         ] {
-            let mut retained: Vec<i64> =
-                retained(&whole(refs.clone(), properties), since).into_iter().collect();
+            let mut retained: Vec<i64> = retained(&state(&changes), since, 200).into_iter().collect();
             retained.sort_unstable();
-            assert_eq!(retained, wanted, "{since}");
+            assert_eq!(retained, wanted, "{changes:?} {since}");
+        }
+    }
+
+    #[test]
+    fn others_may_have_gone_on_from_what_is_gone() {
+        let expiry = Expiry {
+            snapshots: vec![1, 2, 3],
+            retained: HashSet::from([4, 5]),
+            files: HashSet::new(),
+            request: Value::Null,
+        };
+        let new = |parent: i64| json!({"snapshot-id": 6, "parent-snapshot-id": parent, "timestamp-ms": 60});
+        let old = |id: i64| json!({"snapshot-id": id, "parent-snapshot-id": id - 1, "timestamp-ms": id});
+        for (parent, wanted) in [(5, false), (4, false), (2, true), (17, true)] {
+            let state = state(&[("snapshots", json!([old(4), old(5), new(parent)]))]);
+            assert!(expiry.is_in(&state));
+            assert_eq!(expiry.is_continued_in(&state), wanted, "{parent}");
         }
     }
 }

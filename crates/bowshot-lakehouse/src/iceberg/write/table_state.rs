@@ -91,6 +91,11 @@ impl TableState {
         self.whole.get("snapshots").and_then(Value::as_array).into_iter().flatten()
     }
 
+    /// What the metadata say of the main branch.
+    pub(super) fn main(&self) -> Option<&Value> {
+        self.whole.get("refs")?.get("main")
+    }
+
     /// Tags, and branches beside the main one.
     pub(super) fn refs(&self) -> impl Iterator<Item = (&String, &Value)> {
         let refs = self.whole.get("refs").and_then(Value::as_object).into_iter().flatten();
