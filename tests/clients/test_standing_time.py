@@ -1,6 +1,5 @@
 """Every step of a statement ends when it should: planning too, and others do not notice."""
 
-import hashlib
 import threading
 import time
 
@@ -9,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 from durable import Database, cursor_of
-from server import Server, wait_until
+from server import Server, users_file, wait_until
 
 pytestmark = pytest.mark.timed
 
@@ -97,12 +96,7 @@ def test_the_deadline_covers_prepared_statements(shared, what):
 def of_two(data_folder, tmp_path):
     """A server of two users, and their tokens."""
     tokens = {name: f"token-of-{name}" for name in ("ada", "ben")}
-    entries = [
-        f'[[tokens]]\nuser = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
-        for name, token in tokens.items()
-    ]
-    (tmp_path / "users.toml").write_text("".join(entries))
-    with Server(data_folder, arguments=["--users-file", str(tmp_path / "users.toml")]) as server:
+    with Server(data_folder, arguments=["--users-file", users_file(tmp_path, tokens=tokens)]) as server:
         yield server, tokens
 
 
