@@ -93,6 +93,26 @@ def repeated(work, pause=0.3):
         thread.join()
 
 
+def together(*functions):
+    """Runs functions at once; the first error of any of them is ours."""
+    errors, ready = [], threading.Barrier(len(functions))
+
+    def run(function):
+        try:
+            ready.wait(30)
+            function()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
 def clean_environment(more=None):
     """Our environment without settings of the server, and with what a test adds."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BOWSHOT_")}

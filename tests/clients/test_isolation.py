@@ -15,7 +15,7 @@ from durable import Database, rows_of
 from histories import complaints
 from isolation import Run
 from random_transactions import LISTENERS, TABLES, WIRES, Lists, Worker, is_conflict
-from server import Server
+from server import Server, together
 
 TRANSACTIONS = int(os.environ.get("BOWSHOT_TEST_ISOLATION_TRANSACTIONS", "60"))
 SEED = int(os.environ.get("BOWSHOT_TEST_ISOLATION_SEED", "1"))
@@ -47,26 +47,6 @@ def db(server):
 def other(server):
     with Database(server) as database:
         yield database
-
-
-def together(*functions):
-    """Runs functions at once; the first error of any of them is ours."""
-    errors, ready = [], threading.Barrier(len(functions))
-
-    def run(function):
-        try:
-            ready.wait(30)
-            function()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_random_transactions(server, db, table):
