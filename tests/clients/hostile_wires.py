@@ -258,8 +258,7 @@ class Wires:
     def __enter__(self):
         rows = self._folder / "rows.csv"
         rows.write_text("1,a\n2,b\n")
-        users = self._folder / "users.toml"
-        users.write_text('[[users]]\nname = "ada"\npassword_hash = "%s"\n' % servers.hash_password("another"))
+        users = servers.users_file(self._folder, {"ada": "another"})
         doors = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", "limits.statement_timeout=10s"]
         with contextlib.ExitStack() as running:
             self.open = running.enter_context(servers.Server(arguments=doors))

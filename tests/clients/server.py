@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -33,6 +34,20 @@ def hash_password(password):
     """What the program keeps of a password."""
     command = [binaries() / "bowshot", "hash-password"]
     return subprocess.run(command, input=password.encode(), capture_output=True, timeout=60, check=True).stdout.decode().strip()
+
+
+def users_file(folder, passwords=(), tokens=(), admins=()):
+    """Who may log in, with what: names and their passwords or tokens. Gives the file for `--users-file`."""
+    entries = [("users", "name", name, "password_hash", hash_password(password)) for name, password in dict(passwords).items()]
+    entries += [("tokens", "user", name, "sha256", hashlib.sha256(token.encode()).hexdigest()) for name, token in dict(tokens).items()]
+    file = pathlib.Path(folder) / "users.toml"
+    file.write_text(
+        "".join(
+            f'[[{table}]]\n{key} = "{name}"\n{secret} = "{value}"\n' + ("admin = true\n" if name in admins else "")
+            for table, key, name, secret, value in entries
+        )
+    )
+    return file
 
 
 def wait_until(check, what, seconds=20.0):
@@ -76,6 +91,26 @@ def repeated(work, pause=0.3):
     finally:
         ended.set()
         thread.join()
+
+
+def together(*functions):
+    """Runs functions at once; the first error of any of them is ours."""
+    errors, ready = [], threading.Barrier(len(functions))
+
+    def run(function):
+        try:
+            ready.wait(30)
+            function()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def clean_environment(more=None):

@@ -6,7 +6,6 @@ at most three times as long as without him.
 Runs the built server with its default limits but for time. Prints what it has found, and `N passed, N failed`."""
 
 import argparse
-import hashlib
 import json
 import pathlib
 import random
@@ -21,7 +20,7 @@ import types
 import hostile
 import hostile_texts
 from durable import Database
-from server import Server
+from server import Server, users_file
 from watch import resident
 
 PROCESSES = 5
@@ -126,14 +125,9 @@ def attack(server, token, stop, done):
 
 def run(minutes, clients):
     tokens = {name: f"token-of-{name}" for name in ("ada", "eve")}
-    entries = [
-        f'[[tokens]]\nuser = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\n'
-        for name, token in tokens.items()
-    ]
     failures, peak, during = [], 0, ""
     with tempfile.TemporaryDirectory() as folder:
-        users = pathlib.Path(folder) / "users.toml"
-        users.write_text("".join(entries))
+        users = users_file(folder, tokens=tokens)
         environment = {**LIMITS, "BOWSHOT_LIMITS_MEMORY_BYTES": str(MEMORY)}
         data = pathlib.Path(folder) / "data"
         with Server(data=data, arguments=["--users-file", str(users)], environment=environment) as server:

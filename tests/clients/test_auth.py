@@ -1,6 +1,5 @@
 """A server with users: every way of saying who one is, and what the others get."""
 
-import hashlib
 import signal
 import subprocess
 
@@ -10,20 +9,13 @@ import pyarrow.flight as flight
 import pytest
 
 import protobuf
-from server import Server, binaries, hash_password, wait_until
-
-PASSWORD = "pässword: with colon"
-TOKEN = "a fixed token of a service"
+from data import PASSWORD, TOKEN
+from server import Server, binaries, users_file, wait_until
 
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory, data_folder):
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    token = hashlib.sha256(TOKEN.encode()).hexdigest()
-    file.write_text(
-        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n'
-        f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
-    )
+    file = users_file(tmp_path_factory.mktemp("users"), {"ada": PASSWORD}, {"service": TOKEN})
     with Server(data_folder, arguments=["--users-file", str(file)]) as server:
         yield server
         server.wait_idle(5)
@@ -137,11 +129,6 @@ def test_the_session_follows_the_cookie(server):
             assert cursor.fetchone()[0] > 0
 
 
-def users_text(*users, more=""):
-    entries = [f'[[users]]\nname = "{name}"\npassword_hash = "{hash_password(password)}"\n' for name, password in users]
-    return "".join(entries) + more
-
-
 def header_of(server, user, password):
     with flight.connect(server.grpc_tcp) as client:
         return client.authenticate_basic_token(user, password)
@@ -156,17 +143,14 @@ def comes_in(server, header):
 
 
 def test_users_come_and_go_with_their_file(tmp_path, data_folder):
-    file = tmp_path / "users.toml"
-    token = hashlib.sha256(TOKEN.encode()).hexdigest()
-    service = f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
-    file.write_text(users_text(("ada", "one"), ("eve", "two"), more=service))
+    file = users_file(tmp_path, {"ada": "one", "eve": "two"}, {"service": TOKEN})
     with Server(data_folder, arguments=["--users-file", str(file)]) as server:
         ada, eve = header_of(server, "ada", "one"), header_of(server, "eve", "two")
         fixed = (b"authorization", f"Bearer {TOKEN}".encode())
         with flight.connect(server.grpc_tcp) as open_one:
             assert count(open_one, ada) == count(open_one, eve) == count(open_one, fixed) == 25
             # Eve and the service go, Bob comes; Ada stays, but for her password in the next step.
-            file.write_text(file.read_text().split('[[users]]\nname = "eve"')[0] + users_text(("bob", "three")))
+            users_file(tmp_path, {"ada": "one", "bob": "three"})
             server.process.send_signal(signal.SIGHUP)
             wait_until(lambda: not comes_in(server, eve), "Eve is out", 4)
             assert not comes_in(server, fixed)
@@ -182,6 +166,6 @@ def test_users_come_and_go_with_their_file(tmp_path, data_folder):
             wait_until(lambda: server.log().count("the server keeps the users that it has") > 0, "a word about it", 10)
             assert comes_in(server, ada)
         # Without a signal too.
-        file.write_text(users_text(("ada", "changed")))
+        users_file(tmp_path, {"ada": "changed"})
         wait_until(lambda: not comes_in(server, ada), "the old token is worth nothing", 15)
         assert comes_in(server, header_of(server, "ada", "changed"))

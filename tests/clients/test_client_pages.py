@@ -1,7 +1,6 @@
 """The pages of docs/how-to/clients do what they say: their examples in Python and of the shell run, in order, and the versions that they
 name are those under test. Examples in other languages are what the suites of those languages run."""
 
-import hashlib
 import os
 import pathlib
 import re
@@ -10,7 +9,7 @@ import subprocess
 
 import pytest
 
-from server import ROOT, Server, binaries, hash_password
+from server import ROOT, Server, binaries, users_file
 
 PAGES = sorted((ROOT / "docs" / "how-to" / "clients").glob("*.md"))
 TLS = ROOT / "tests" / "data" / "tls"
@@ -33,10 +32,7 @@ def folder(tmp_path_factory):
     (folder / "data" / "orders.csv").write_text("order_id,name,total\n1,ada,4.5\n2,bob,5.5\n")
     (folder / "data" / "sales.csv").write_text("day,amount\n2024-01-01,3\n2024-01-02,4\n")
     shutil.copy(TLS / "ca.pem", folder / "ca.pem")
-    token = hashlib.sha256(b"a token of a service").hexdigest()
-    (folder / "users.toml").write_text(
-        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("secret")}"\n[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
-    )
+    users_file(folder, {"ada": "secret"}, {"service": "a token of a service"})
     return folder
 
 

@@ -2,7 +2,6 @@
 statement over a stored table."""
 
 import contextlib
-import pathlib
 import random
 import threading
 import time
@@ -14,6 +13,7 @@ import pytest
 import protobuf
 from exchanges import SCHEMA, command, exchange, fails, one, open_exchange, rows, run, store_table
 from server import Server
+from watch import resident
 
 
 # Rows while rows come
@@ -71,7 +71,7 @@ def test_who_must_see_all_answers_at_the_half_close(client):
 def test_more_than_any_buffer_holds_goes_through(store, client):
     # 400 MB each way; a server that gathered them would show it.
     wide = pa.record_batch([pa.array(range(100_000), pa.int64())] * 5, names=list("abcde"))
-    before = resident(store)
+    before = resident(store.process.pid)
     peak, count = 0, 0
     writer, reader = client.do_exchange(command("SELECT * FROM input WHERE a >= 0"))
     writer.begin(wide.schema)
@@ -85,16 +85,11 @@ def test_more_than_any_buffer_holds_goes_through(store, client):
     sender.start()
     for chunk in reader:
         count += chunk.data.num_rows
-        peak = max(peak, resident(store))
+        peak = max(peak, resident(store.process.pid))
     sender.join()
     writer.close()
     assert count == 10_000_000
     assert peak - before < 300 << 20, (peak - before) >> 20
-
-
-def resident(server):
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) << 10
 
 
 def test_a_client_that_does_not_read_must_wait_with_its_rows(client):

@@ -8,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 from exchanges import exchange, fails, one, open_exchange, rows
-from server import Server, hash_password, wait_until
+from server import Server, users_file, wait_until
 
 
 def test_inserts_are_atomic_and_counted(client, table):
@@ -107,10 +107,8 @@ sys.stdin.read()
 
 
 def test_rights_policies_and_masks_hold_for_all_other_tables(data_folder, tmp_path):
-    users = tmp_path / "users.toml"
-    entry = '[[users]]\nname = "{}"\npassword_hash = "' + hash_password("secret") + '"\n'
-    users.write_text(entry.format("root") + "admin = true\n" + entry.format("ann"))
-    with Server(data_folder, data=tmp_path / "data", arguments=["--users-file", str(users)]) as server:
+    users = users_file(tmp_path, {"root": "secret", "ann": "secret"}, admins=["root"])
+    with Server(data_folder, data=tmp_path / "data", arguments=["--users-file", users]) as server:
 
         def connect(name):
             client = flight.connect(server.grpc_tcp)

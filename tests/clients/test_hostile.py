@@ -9,7 +9,7 @@ import pytest
 import hostile
 from durable import Database
 from server import Server, wait_until
-from watch import Watch
+from watch import Watch, is_quiet
 
 pytestmark = pytest.mark.timed
 
@@ -69,16 +69,8 @@ def test_nothing_hurts():
         assert p99 <= P99, report
         assert max(watch.health) <= 1.5, report
         server.wait_idle(10)
-        wait_until(lambda: quiet(server), "nothing burns", 10)
+        wait_until(lambda: is_quiet(server), "nothing burns", 10)
 
 
 # Of a machine whose two processors are as busy as the attackers can make them, and that runs the clients too.
 P99 = 0.25
-
-
-def quiet(server):
-    from test_standing_time import cpu_seconds
-
-    before = cpu_seconds(server.process.pid)
-    time.sleep(0.5)
-    return cpu_seconds(server.process.pid) - before < 0.25

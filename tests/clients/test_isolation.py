@@ -5,7 +5,6 @@ BOWSHOT_TEST_ISOLATION_TRANSACTIONS (of each connection) and BOWSHOT_TEST_ISOLAT
 """
 
 import os
-import random
 import threading
 import time
 
@@ -16,7 +15,7 @@ from durable import Database, rows_of
 from histories import complaints
 from isolation import Run
 from random_transactions import LISTENERS, TABLES, WIRES, Lists, Worker, is_conflict
-from server import Server
+from server import Server, together
 
 TRANSACTIONS = int(os.environ.get("BOWSHOT_TEST_ISOLATION_TRANSACTIONS", "60"))
 SEED = int(os.environ.get("BOWSHOT_TEST_ISOLATION_SEED", "1"))
@@ -48,26 +47,6 @@ def db(server):
 def other(server):
     with Database(server) as database:
         yield database
-
-
-def together(*functions):
-    """Runs functions at once; the first error of any of them is ours."""
-    errors, ready = [], threading.Barrier(len(functions))
-
-    def run(function):
-        try:
-            ready.wait(30)
-            function()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_random_transactions(server, db, table):
@@ -134,47 +113,6 @@ def test_increments_are_not_lost(server, db, table):
 
     together(one_by_one, one_by_one, read_and_write, read_and_write)
     assert db.one(f"SELECT n FROM {table}") == len(counts) >= 2 * (TRANSACTIONS // 3)
-
-
-def test_transfers_are_seen_whole(server, db, table):
-    for side in ("left", "right"):
-        db.run(f"CREATE TABLE {table}_{side} (amount BIGINT)", f"INSERT INTO {table}_{side} VALUES (1000)")
-    finished = threading.Event()
-
-    def transfer():
-        rng = random.Random(SEED)
-        with Database(server) as own:
-            try:
-                for _ in range(TRANSACTIONS):
-                    amount = rng.randrange(1, 50)
-                    own.run(
-                        "BEGIN",
-                        f"UPDATE {table}_left SET amount = amount - {amount}",
-                        f"UPDATE {table}_right SET amount = amount + {amount}",
-                    )
-                    try:
-                        own.run(rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
-                    except dbapi.Error as error:
-                        assert is_conflict(error), error
-            finally:
-                finished.set()
-
-    def read_in_one_statement():
-        with Database(server) as own:
-            while not finished.is_set():
-                sql = f"SELECT (SELECT sum(amount) FROM {table}_left) + (SELECT sum(amount) FROM {table}_right)"
-                assert own.one(sql) == 2000
-
-    def read_in_one_transaction():
-        with Database(server, autocommit=False) as own:
-            while not finished.is_set():
-                left = own.one(f"SELECT amount FROM {table}_left")
-                right = own.one(f"SELECT amount FROM {table}_right")
-                again = own.one(f"SELECT amount FROM {table}_left")
-                assert (left + right, again) == (2000, left)
-                own.connection.rollback()
-
-    together(transfer, read_in_one_statement, read_in_one_transaction)
 
 
 def test_what_is_not_committed_is_not_seen(db, other, table):

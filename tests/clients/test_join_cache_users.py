@@ -3,14 +3,13 @@ asked by several users, while rows and views change. Each answer is compared wit
 
 import collections
 import contextlib
-import hashlib
 import random
 
 import pytest
 
 from durable import Database
 from join_cases import EVERYBODY, USERS, Owned, View, cases
-from server import Server, wait_until
+from server import Server, users_file, wait_until
 from test_join_cache import CASES, EAGER, SEED, Writer, hits, wrong
 
 # Questions of each round that all users ask.
@@ -21,9 +20,7 @@ EACH = max(1, min(CASES, 200) // len(USERS))
 def serving(folder, kept_results="0"):
     """A server that knows the users, and a connection of each."""
     environment = {**EAGER, "BOWSHOT_RESULT_CACHE_MEMORY_BYTES": kept_results}
-    file = folder / "users.toml"
-    hashed = {user: hashlib.sha256(token(user).encode()).hexdigest() for user in USERS}
-    file.write_text("".join(f'[[tokens]]\nuser = "{user}"\nsha256 = "{digest}"\n' for user, digest in hashed.items()))
+    file = users_file(folder, tokens={user: token(user) for user in USERS})
     with (
         Server(data=folder / "data", environment=environment, arguments=["--users-file", str(file)]) as server,
         contextlib.ExitStack() as stack,

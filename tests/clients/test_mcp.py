@@ -1,7 +1,6 @@
 """Agents: the Model Context Protocol over HTTP, by hand and with its reference client."""
 
 import asyncio
-import hashlib
 import json
 import subprocess
 import types
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from http_sql import ask, sql
-from server import Process, Server, binaries, clean_environment
+from server import Process, Server, binaries, clean_environment, users_file
 
 
 def post(server, body, **headers):
@@ -38,12 +37,7 @@ def bearer(user):
 def rules(tmp_path_factory):
     """A server whose user ada sees some rows and a part of a column."""
     folder = tmp_path_factory.mktemp("rules")
-    file = folder / "users.toml"
-    hashes = {user: hashlib.sha256(f"token of {user}".encode()).hexdigest() for user in ("root", "ada")}
-    file.write_text(
-        f'[[tokens]]\nuser = "root"\nsha256 = "{hashes["root"]}"\nadmin = true\n'
-        f'[[tokens]]\nuser = "ada"\nsha256 = "{hashes["ada"]}"\n'
-    )
+    file = users_file(folder, tokens={user: f"token of {user}" for user in ("root", "ada")}, admins=["root"])
     with Server(arguments=["--users-file", str(file)], data=folder / "data") as server:
         for text in (
             "CREATE TABLE people (id INTEGER PRIMARY KEY, region VARCHAR, ssn VARCHAR COMMENT 'of the office')",

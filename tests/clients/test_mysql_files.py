@@ -11,25 +11,9 @@ import mysql.connector
 import pymysql
 import pytest
 
+from test_mysql import connector_to, pymysql_to, rows
+
 D = decimal.Decimal
-
-
-def address(server, **more):
-    return {"host": "127.0.0.1", "port": server.mysql_port, "user": "ada", "database": "main", "autocommit": True, **more}
-
-
-def pymysql_to(server, **more):
-    return pymysql.connect(**address(server, **more))
-
-
-def connector_to(server, **more):
-    return mysql.connector.connect(**address(server, use_pure=True, **more))
-
-
-def rows(connection, sql, values=None):
-    with contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall()) if cursor.description else cursor.rowcount
 
 
 @pytest.mark.parametrize("client", ["pymysql", "connector"])

@@ -7,21 +7,15 @@ import time
 
 import pymysql
 import pytest
-import sqlalchemy
 from pymysql.constants import CLIENT
-from sqlalchemy import orm
 
 from server import repeated
-
-
-def connect(served, **more):
-    place = {"host": "127.0.0.1", "port": served.mysql_port, "user": "ada", "database": "main", "autocommit": True}
-    return pymysql.connect(**place, **more)
+from test_mysql import pymysql_to
 
 
 @pytest.fixture
 def cursor(served):
-    with connect(served) as connection, connection.cursor() as cursor:
+    with pymysql_to(served) as connection, connection.cursor() as cursor:
         yield cursor
 
 
@@ -48,37 +42,10 @@ def test_numbers_that_the_server_gives(cursor):
     cursor.execute("DROP TABLE numbered")
 
 
-def test_objects_get_their_numbers(served):
-    class Base(orm.DeclarativeBase):
-        pass
-
-    class Author(Base):
-        __tablename__ = "author"
-        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
-        name = sqlalchemy.Column(sqlalchemy.String(20))
-        books = orm.relationship("Book", back_populates="author")
-
-    class Book(Base):
-        __tablename__ = "book"
-        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
-        title = sqlalchemy.Column(sqlalchemy.String(20))
-        author_id = sqlalchemy.Column(sqlalchemy.ForeignKey("author.id"))
-        author = orm.relationship("Author", back_populates="books")
-
-    engine = sqlalchemy.create_engine(f"mysql+pymysql://ada@127.0.0.1:{served.mysql_port}/main")
-    Base.metadata.create_all(engine)
-    with orm.Session(engine) as session:
-        session.add_all([Author(name="a", books=[Book(title="one"), Book(title="two")]), Author(name="b")])
-        session.commit()
-        assert session.scalars(sqlalchemy.select(Book.author_id)).all() == [1, 1]
-    Base.metadata.drop_all(engine)
-    engine.dispose()
-
-
 def test_rows_that_become_others_count(served, cursor):
     cursor.execute("CREATE TABLE counted (id INT, a INT, b VARCHAR(5), c DECIMAL(8, 2))")
     cursor.execute("INSERT INTO counted VALUES (1, 1, 'x', 1.5), (2, 2, NULL, NULL), (3, 1, 'x', 2)")
-    with connect(served, client_flag=CLIENT.FOUND_ROWS) as other, other.cursor() as found:
+    with pymysql_to(served, client_flag=CLIENT.FOUND_ROWS) as other, other.cursor() as found:
         for sql, changed, matched in [
             ("UPDATE counted SET a = 1", 1, 3),
             ("UPDATE counted SET a = 1", 0, 3),
@@ -109,15 +76,6 @@ def test_rows_that_are_there_count_twice_where_they_become_others(cursor):
     cursor.execute("DROP TABLE upserted")
 
 
-def test_foreign_keys_are_reflected(served, cursor):
-    cursor.execute("CREATE TABLE writer (id INT PRIMARY KEY)")
-    cursor.execute("CREATE TABLE poem (id INT PRIMARY KEY, writer_id INT, FOREIGN KEY (writer_id) REFERENCES writer (id))")
-    engine = sqlalchemy.create_engine(f"mysql+pymysql://ada@127.0.0.1:{served.mysql_port}/main")
-    keys = sqlalchemy.inspect(engine).get_foreign_keys("poem")
-    engine.dispose()
-    assert [(key["constrained_columns"], key["referred_table"], key["referred_columns"]) for key in keys] == [(["writer_id"], "writer", ["id"])]
-
-
 def test_null_is_less_than_all(cursor):
     cursor.execute("CREATE TABLE ordered (a INT)")
     cursor.execute("INSERT INTO ordered VALUE (2), (NULL), (1)")
@@ -132,7 +90,7 @@ def test_variables_of_the_client(served, cursor):
     assert rows(cursor, "SELECT @y := 3 AS a, @y * 2 AS b") == [(3, 6)]
     cursor.execute("SET @y = @x")
     assert rows(cursor, "SELECT @y") == [(5,)]
-    with connect(served) as other, other.cursor() as fresh:
+    with pymysql_to(served) as other, other.cursor() as fresh:
         assert rows(fresh, "SELECT @x") == [(None,)]
 
 
@@ -197,7 +155,7 @@ def test_notes_and_errors_of_the_last_statement(served, cursor):
 def test_a_statement_sleeps_until_it_is_killed_or_late(served, cursor):
     assert rows(cursor, "SELECT SLEEP(0.1)") == [(0,)]
     started = time.monotonic()
-    with connect(served) as other:
+    with pymysql_to(served) as other:
         killing, kill = other.cursor(), f"KILL QUERY {cursor.connection.thread_id()}"
         with repeated(lambda: killing.execute(kill)), pytest.raises(pymysql.err.OperationalError) as killed:
             cursor.execute("SELECT SLEEP(60)")
@@ -208,7 +166,7 @@ def test_a_statement_sleeps_until_it_is_killed_or_late(served, cursor):
 
 
 def test_serializable_transactions_fail_where_others_changed_what_they_read(served):
-    with connect(served) as one, connect(served) as other, one.cursor() as first, other.cursor() as second:
+    with pymysql_to(served) as one, pymysql_to(served) as other, one.cursor() as first, other.cursor() as second:
         first.execute("CREATE TABLE counted (a INT)")
         first.execute("CREATE TABLE counts (n INT)")
         first.execute("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE")

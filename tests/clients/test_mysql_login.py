@@ -10,7 +10,7 @@ import mysql.connector.network
 import pymysql
 import pytest
 
-from server import ROOT, Server, hash_password
+from server import ROOT, Server, users_file
 
 TLS = ROOT / "tests" / "data" / "tls"
 CA = str(TLS / "ca.pem")
@@ -21,9 +21,7 @@ FAST, FULL = b"\x01\x03", b"\x01\x04"
 @pytest.fixture
 def guarded(tmp_path):
     """A server with a certificate and an admin, whose other users SQL makes."""
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password("root")}"\nadmin = true\n')
-    arguments = ["--mysql", "127.0.0.1:0", "--users-file", str(file)]
+    arguments = ["--mysql", "127.0.0.1:0", "--users-file", users_file(tmp_path, {"root": "root"}, admins=["root"])]
     arguments += ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
     with Server(arguments=arguments, data=tmp_path / "data") as server:
         yield server
@@ -106,9 +104,7 @@ def test_the_second_login_is_short(guarded, connect, monkeypatch):
 
 def test_without_tls_the_second_login_is_short_too(tmp_path, monkeypatch):
     """From the same machine; the password itself goes over `mysql_clear_password`."""
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("pw")}"\n')
-    with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file)]) as server:
+    with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", users_file(tmp_path, {"ada": "pw"})]) as server:
         seen = []
         for _ in range(2):
             connection, told = pymysql_to(server, "ada", "pw", monkeypatch, ssl_disabled=True, host="127.0.0.1")
@@ -147,11 +143,9 @@ def received(connection, length):
 
 def test_scrambles_are_no_way_to_guess(tmp_path, monkeypatch):
     """After a few wrong ones the right one is not told from them; and a name that nobody has is answered as any."""
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password("pw")}"\n')
     right = lambda challenge: pymysql._auth.scramble_caching_sha2(b"pw", challenge)
     wrong = lambda challenge: pymysql._auth.scramble_caching_sha2(b"no", challenge)
-    with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", str(file)]) as server:
+    with Server(arguments=["--mysql", "127.0.0.1:0", "--users-file", users_file(tmp_path, {"ada": "pw"})]) as server:
         asked = b"\xfemysql_clear_password\0"
         assert scrambled(server, b"ada", right) == asked, "nobody has shown the password"
         login = lambda: who(pymysql_to(server, "ada", "pw", monkeypatch, ssl_disabled=True, host="127.0.0.1")[0])

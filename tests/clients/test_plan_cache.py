@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from server import Server, hash_password, wait_until
+from server import Server, users_file, wait_until
 
 QUERIES = [
     ("SELECT count(*), sum(n) FROM planned", ()),
@@ -48,9 +48,8 @@ CHANGES = [
 
 @pytest.fixture
 def server(tmp_path):
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password("root")}"\nadmin = true\n')
-    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)], data=tmp_path / "data") as server:
+    file = users_file(tmp_path, {"root": "root"}, admins=["root"])
+    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", file], data=tmp_path / "data") as server:
         with connect(server, "root") as root:
             for sql in (
                 "CREATE USER ada PASSWORD 'ada'",

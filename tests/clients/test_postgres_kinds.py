@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Json, Jsonb
 
-from server import Server, hash_password
+from server import Server, users_file
 
 JSON, JSONB, UUID, TEXT, VARCHAR = 114, 3802, 2950, 25, 1043
 ONE, TWO = uuid.UUID("6fb1aaaa-0000-0000-0000-000000000001"), uuid.UUID("6fb1aaaa-0000-0000-0000-000000000002")
@@ -117,12 +117,8 @@ def test_asyncpg_sends_and_gets_uuids(served):
 
 def test_who_sees_a_column_through_a_mask_is_told_a_text(tmp_path):
     """What a mask shows is no UUID."""
-    file = tmp_path / "users.toml"
-    root, bob = hash_password("root"), hash_password("bob")
-    file.write_text(
-        f'[[users]]\nname = "root"\npassword_hash = "{root}"\nadmin = true\n[[users]]\nname = "bob"\npassword_hash = "{bob}"\n'
-    )
-    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)], data=tmp_path / "data") as server:
+    file = users_file(tmp_path, {"root": "root", "bob": "bob"}, admins=["root"])
+    with Server(arguments=["--pg", "127.0.0.1:0", "--users-file", file], data=tmp_path / "data") as server:
         address = f"host=127.0.0.1 port={server.pg_port} dbname=bowshot"
         with psycopg.connect(f"{address} user=root password=root", autocommit=True) as connection:
             connection.execute("CREATE TABLE t (id UUID, doc JSON)")

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from data import PASSWORD
-from server import ROOT, Server, hash_password
+from server import ROOT, Server, hash_password, users_file
 
 TLS = ROOT / "tests" / "data" / "tls"
 
@@ -81,10 +81,7 @@ class Scram:
 
 
 def test_what_is_told_of_a_name_does_not_tell_whether_it_is_a_users(tmp_path, data_folder):
-    both, older = hash_password("one"), hash_password("two").split(" ")[0]
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{both}"\n')
-    salts = []
+    file, older, salts = users_file(tmp_path, {"ada": "one"}), hash_password("two").split(" ")[0], []
     for _ in range(2):
         with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)]) as server:
             ada, eve, again = Scram(server, "ada"), Scram(server, "eve"), Scram(server, "eve")
@@ -105,9 +102,7 @@ def test_what_is_told_of_a_name_does_not_tell_whether_it_is_a_users(tmp_path, da
 
 
 def test_users_that_sql_makes_prove_their_passwords(tmp_path, data_folder):
-    file = tmp_path / "users.toml"
-    file.write_text(f'[[users]]\nname = "root"\npassword_hash = "{hash_password("root")}"\nadmin = true\n')
-    arguments = ["--pg", "127.0.0.1:0", "--users-file", str(file)]
+    arguments = ["--pg", "127.0.0.1:0", "--users-file", users_file(tmp_path, {"root": "root"}, admins=["root"])]
     proven = {"require_auth": "scram-sha-256"}
     with Server(data_folder, arguments=arguments, data=tmp_path / "data") as server:
         with psycopg.connect(**address(server, user="root", password="root", **proven), autocommit=True) as root:

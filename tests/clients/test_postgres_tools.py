@@ -1,52 +1,14 @@
-"""What tools of PostgreSQL ask and count on: SQLAlchemy's schemas with foreign keys, pgAdmin's first queries, tables that columns of
-results come from, dbt's renamed views. Right values are those of PostgreSQL 15, unless a comment says otherwise."""
+"""What tools of PostgreSQL ask and count on: pgAdmin's first queries, tables that columns of results come from, dbt's renamed views.
+Right values are those of PostgreSQL 15, unless a comment says otherwise."""
 
 import psycopg
 import pytest
-import sqlalchemy
-from sqlalchemy import orm
 
 
 @pytest.fixture
-def connection(served):
-    with psycopg.connect(host="127.0.0.1", port=served.pg_port, user="ada", dbname="bowshot", autocommit=True) as connection:
+def connection(address):
+    with psycopg.connect(**address, autocommit=True) as connection:
         yield connection
-
-
-def test_a_model_with_foreign_keys(served):
-    class Base(orm.DeclarativeBase):
-        pass
-
-    class Author(Base):
-        __tablename__ = "author"
-        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
-        name = sqlalchemy.Column(sqlalchemy.String(20), nullable=False)
-        about = sqlalchemy.Column(sqlalchemy.Text)
-        books = orm.relationship("Book", back_populates="author")
-
-    class Book(Base):
-        __tablename__ = "book"
-        id = sqlalchemy.Column(sqlalchemy.Integer, primary_key=True)
-        title = sqlalchemy.Column(sqlalchemy.String(40), unique=True)
-        author_id = sqlalchemy.Column(sqlalchemy.ForeignKey("author.id"), nullable=False)
-        author = orm.relationship("Author", back_populates="books")
-
-    engine = sqlalchemy.create_engine(f"postgresql+psycopg://ada@127.0.0.1:{served.pg_port}/bowshot")
-    Base.metadata.create_all(engine)
-    with orm.Session(engine) as session:
-        session.add_all([Author(name="a", books=[Book(title="one"), Book(title="two")]), Author(name="b")])
-        session.commit()
-        assert session.scalars(sqlalchemy.select(Book.title).join(Author).where(Author.name == "a").order_by(Book.id)).all() == ["one", "two"]
-    seen = sqlalchemy.inspect(engine)
-    [key] = seen.get_foreign_keys("book")
-    assert (key["constrained_columns"], key["referred_table"], key["referred_columns"]) == (["author_id"], "author", ["id"])
-    types = {column["name"]: str(column["type"]) for column in seen.get_columns("author")}
-    assert types == {"id": "INTEGER", "name": "VARCHAR(20)", "about": "TEXT"}
-    reflected = sqlalchemy.MetaData()
-    reflected.reflect(engine)
-    assert {"author", "book"} <= set(reflected.tables)
-    Base.metadata.drop_all(engine)
-    engine.dispose()
 
 
 def test_columns_tell_their_tables(connection):
@@ -121,12 +83,11 @@ def test_copy_by_other_names_of_schemas(connection):
     connection.execute("DROP TABLE copied_too")
 
 
-def test_a_search_path_from_the_start(served, connection):
+def test_a_search_path_from_the_start(address, connection):
     for schema in ("path_a", "path_b"):
         connection.execute(f"CREATE SCHEMA {schema}")
         connection.execute(f"CREATE TABLE {schema}.of_{schema} AS SELECT '{schema}' AS x")
-    connect = {"host": "127.0.0.1", "port": served.pg_port, "user": "ada", "dbname": "bowshot", "autocommit": True}
-    with psycopg.connect(**connect, options=r"-c search_path=path_a,\ path_b") as found:
+    with psycopg.connect(**address, autocommit=True, options=r"-c search_path=path_a,\ path_b") as found:
         assert found.execute("SHOW search_path").fetchone() == ("path_a, path_b",)
         assert found.execute("SELECT a.x, b.x FROM of_path_a a, of_path_b b").fetchall() == [("path_a", "path_b")]
         # A prepared statement is read again when names are looked for elsewhere.

@@ -1,6 +1,7 @@
 """Before anybody has logged in: guessing keeps nobody else out, and who says nothing takes nothing away."""
 
 import base64
+import contextlib
 import socket
 import struct
 import threading
@@ -13,22 +14,17 @@ import pymysql
 import pytest
 
 import http_sql
-from server import BUSY_FACTOR, Server, hash_password, wait_until
+from server import BUSY_FACTOR, Server, hash_password, together, users_file, wait_until
+from watch import resident
 
 PASSWORD = "right enough"
-
-
-def users_file(folder, password_hash, names=("ada", "ben")):
-    file = folder / "users.toml"
-    entries = [f'[[users]]\nname = "{name}"\npassword_hash = "{password_hash}"\n' for name in names]
-    file.write_text("".join(entries))
-    return file
 
 
 @pytest.fixture
 def users_by_password(tmp_path):
     """Their passwords can only be checked by the slow hash, and none has been yet."""
-    file = users_file(tmp_path, hash_password(PASSWORD).split(" ")[0], ("ada", *COMES_IN))
+    file = users_file(tmp_path, dict.fromkeys(["ada", *COMES_IN], PASSWORD))
+    file.write_text(file.read_text().replace(hash_password(PASSWORD), hash_password(PASSWORD).split(" ")[0]))
     arguments = ["--users-file", str(file), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
     with Server(arguments=arguments) as server:
         yield server
@@ -37,7 +33,7 @@ def users_by_password(tmp_path):
 
 @pytest.fixture(scope="module")
 def users(tmp_path_factory):
-    file = users_file(tmp_path_factory.mktemp("users"), hash_password(PASSWORD))
+    file = users_file(tmp_path_factory.mktemp("users"), {"ada": PASSWORD, "ben": PASSWORD})
     with Server(arguments=["--users-file", str(file)], environment={"BOWSHOT_LIMITS_MAX_CONNECTIONS": "64"}) as server:
         yield server
         server.wait_idle(5)
@@ -141,16 +137,10 @@ def test_callers_who_disconnect_keep_nobody_out(users_by_password, leaves):
     """Each leaves while its password is checked, or waits for that; its permit must go on to the next one."""
 
     def leave():
-        try:
+        with contextlib.suppress(OSError, pa.ArrowException, pymysql.Error):
             leaves(users_by_password)
-        except (OSError, pa.ArrowException, pymysql.Error):
-            pass
 
-    threads = [threading.Thread(target=leave) for _ in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[leave] * 24)
     # The other front ends answer first, or may not have been shown anything yet.
     if leaves is leaves_http:
         wait_until(lambda: abandoned(users_by_password), "who has left is counted")
@@ -181,12 +171,12 @@ def test_connections_that_say_nothing_give_way(users):
 
 
 def test_a_handshake_is_small(users):
-    before = memory(users)
+    before = resident(users.process.pid)
     with flight.connect(users.grpc_tcp) as client:
         for _ in range(3):
             with pytest.raises(Exception):
                 client.authenticate(Large())
-    assert memory(users) - before < 100 << 20
+    assert resident(users.process.pid) - before < 100 << 20
 
 
 class Large(flight.ClientAuthHandler):
@@ -196,12 +186,6 @@ class Large(flight.ClientAuthHandler):
 
     def get_token(self):
         return b""
-
-
-def memory(server):
-    with open(f"/proc/{server.process.pid}/status") as file:
-        line = next(line for line in file if line.startswith("VmRSS:"))
-    return int(line.split()[1]) << 10
 
 
 def test_half_requests_leave_health_alone(users):

@@ -2,6 +2,7 @@
 the interpreter's lock, which would count as the server's time. Ends with its input, and prints what it has measured."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -16,6 +17,18 @@ from durable import Database
 def resident(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) << 10
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_quiet(server):
+    """Whether it computes nothing for half a second, or next to nothing."""
+    before = cpu_seconds(server.process.pid)
+    time.sleep(0.5)
+    return cpu_seconds(server.process.pid) - before < 0.25
 
 
 class Watch:
