@@ -7,11 +7,11 @@ import time
 import urllib.parse
 import urllib.request
 
-import psycopg
 import pyarrow.flight as flight
 import pytest
 
 from server import Server
+from world import psycopg_connect, table_of_bearer
 
 FOLDER = pathlib.Path(__file__).parent / "oauth2"
 
@@ -51,17 +51,13 @@ def server(provider, tmp_path_factory):
 
 
 def who(server, token):
-    with flight.connect(server.grpc_tcp) as client:
-        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
-        return client.do_get(flight.Ticket(b"SELECT current_user AS u"), options).read_all()["u"][0].as_py()
+    return table_of_bearer(server, token, "SELECT current_user AS u")["u"][0].as_py()
 
 
 def test_good_tokens(provider, server):
     assert who(server, provider.token()) == "ann"
     assert who(server, provider.token(aud=["other", "bowshot"], sub="bob")) == "bob"
-    with psycopg.connect(
-        host="127.0.0.1", port=server.pg_port, user="ann", password=provider.token(), dbname="bowshot", sslmode="disable"
-    ) as connection:
+    with psycopg_connect(server, "ann", provider.token()) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("ann",)
 
 
