@@ -145,6 +145,7 @@ BAD = {
     "an extension": lambda i: i.token(headers={"crit": ["x"], "x": 1}),
     "cut off": lambda i: i.token()[:-8],
     "no name": lambda i: i.token(sub=None),
+    "roles that are no list": lambda i: i.token(realm_access={"roles": 7}),
     "no token": lambda i: "eyJ.eyJ.x",
     "an admin of the server": lambda i: i.token(user="root"),
     "a user of the server": lambda i: i.token(user="ada", roles=["dba"]),
