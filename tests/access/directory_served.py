@@ -49,11 +49,8 @@ def connect(server, door, user, password):
 
 
 def rows(server, door, user, password, sql="SELECT current_user"):
-    connection = connect(server, door, user, password)
-    try:
+    with connect(server, door, user, password) as connection:
         return connection.rows(sql)
-    finally:
-        connection.close()
 
 
 def basic(server, user, password, sql="SELECT current_user"):

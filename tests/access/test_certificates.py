@@ -81,11 +81,8 @@ class Guarded:
 
     def postgres(self, pair=None, user=None, password=None):
         own = {"sslcert": str(pair.pem), "sslkey": str(pair.key)} if pair else {"sslcert": "/nowhere", "sslkey": "/nowhere"}
-        connection = psycopg.connect(
-            host="127.0.0.1", port=self.server.pg_port, user=user or "ada", password=password, dbname="bowshot",
-            autocommit=True, sslmode="verify-full", sslrootcert=str(self.authority.own.pem), connect_timeout=30, **own,
-        )  # fmt: skip
-        return rows_of(connection)
+        own |= {"sslmode": "verify-full", "sslrootcert": str(self.authority.own.pem), "connect_timeout": 30}
+        return rows_of(world.psycopg_connect(self.server, user or "ada", password or "", autocommit=True, **own))
 
     def mysql(self, pair=None, user=None, password=None):
         connection = pymysql.connect(
@@ -126,11 +123,11 @@ DOORS = ("flight", "adbc", "postgres", "mysql", "http")
 
 
 @contextlib.contextmanager
-def serving(folder, *more, setup=SETUP):
+def serving(folder, *more, setup=(), users='[[users]]\nname = "eve"\nadmin = true\n', authority=None):
     folder.mkdir(exist_ok=True)
-    authority = Authority(folder / "pki")
+    authority = authority or Authority(folder / "pki")
     pair = authority.server()
-    users = world.users_file(folder, '[[users]]\nname = "eve"\nadmin = true\n')
+    users = world.users_file(folder, users)
     arguments = [
         "--users-file", str(users), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--tls-certificate", str(pair.pem),
         "--tls-key", str(pair.key), "--tls-client-authority", str(authority.own.pem), *map(str, more),
@@ -146,13 +143,13 @@ def serving(folder, *more, setup=SETUP):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("certificates")) as made:
+    with serving(tmp_path_factory.mktemp("certificates"), setup=SETUP) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def required(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("required"), "--set", "tls.client_certificates=required") as made:
+    with serving(tmp_path_factory.mktemp("required"), "--set", "tls.client_certificates=required", setup=SETUP) as made:
         yield made
 
 
@@ -235,6 +232,18 @@ def test_pages_of_other_sites_do_not_use_the_certificate_of_a_browser(made):
     assert made.http(ada, **{"sec-fetch-site": "none"})("SELECT 1") == [("1",)]
 
 
+def ended(sessions, seconds=10):
+    for rows in sessions:
+        with pytest.raises(REFUSED):
+            wait_until(lambda rows=rows: not rows("SELECT 1"), "the session ends", seconds)
+
+
+def nobody_in(made, pair, user):
+    for door in DOORS:
+        with pytest.raises(REFUSED):
+            getattr(made, door)(pair, user)("SELECT 1")
+
+
 def test_a_user_who_goes_is_out_at_once(made):
     made.root("CREATE USER gone")
     pair, others = made.authority.issue("gone"), made.authority.issue("ada")
@@ -242,12 +251,8 @@ def test_a_user_who_goes_is_out_at_once(made):
     stays = made.postgres(others, "ada")
     assert all(rows("SELECT current_user") == [("gone",)] for rows in open_ones)
     made.root("DROP USER gone")
-    for rows in open_ones:
-        with pytest.raises(REFUSED):
-            wait_until(lambda rows=rows: not rows("SELECT 1"), "the session ends", 5)
-    for door in DOORS:
-        with pytest.raises(REFUSED):
-            getattr(made, door)(pair, "gone")("SELECT 1")
+    ended(open_ones, 5)
+    nobody_in(made, pair, "gone")
     assert stays("SELECT current_user") == [("ada",)]
 
 
@@ -255,77 +260,52 @@ def test_revoked_certificates_end_open_sessions(tmp_path):
     revoked = tmp_path / "revoked.pem"
     authority = Authority(tmp_path / "other")
     authority.revoke(file=revoked)
-    with contextlib.ExitStack() as stack:
-        folder = tmp_path / "served"
-        folder.mkdir()
-        # A list of another authority covers nobody: not even the first statement of the setup may run.
-        with pytest.raises(REFUSED):
-            stack.enter_context(serving(folder, "--set", f"tls.client_revoked={revoked}"))
-    folder = tmp_path / "again"
-    folder.mkdir()
-    pki = Authority(folder / "pki")
-    pair = pki.server()
+    served = ["--set", f"tls.client_revoked={revoked}"]
+    # A list of another authority covers nobody: not even the first statement of the setup may run.
+    with pytest.raises(REFUSED), serving(tmp_path / "served", *served, setup=SETUP):
+        pass
+    pki = Authority(tmp_path / "pki")
     pki.revoke(file=revoked)
-    users = world.users_file(folder, '[[users]]\nname = "eve"\n[[users]]\nname = "ada"\n')
-    arguments = [
-        "--users-file", str(users), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--tls-certificate", str(pair.pem),
-        "--tls-key", str(pair.key), "--tls-client-authority", str(pki.own.pem), "--set", f"tls.client_revoked={revoked}",
-    ]  # fmt: skip
-    with Server(data=folder / "data", arguments=arguments) as server:
-        made = Guarded(server, pki)
+    users = '[[users]]\nname = "eve"\n[[users]]\nname = "ada"\n'
+    with serving(tmp_path / "again", *served, users=users, authority=pki) as made:
         ada, eve = pki.issue("ada"), pki.issue("eve")
         open_ones = [getattr(made, door)(ada, "ada") for door in DOORS]
         stay = [getattr(made, door)(eve, "eve") for door in DOORS]
         assert all(rows("SELECT current_user") == [("ada",)] for rows in open_ones)
         pki.revoke(ada, file=revoked)
         made.reload()
-        for rows in open_ones:
-            with pytest.raises(REFUSED):
-                wait_until(lambda rows=rows: not rows("SELECT 1"), "the session ends", 10)
-        for door in DOORS:
-            with pytest.raises(REFUSED):
-                getattr(made, door)(ada, "ada")("SELECT 1")
+        ended(open_ones)
+        nobody_in(made, ada, "ada")
         assert all(rows("SELECT current_user") == [("eve",)] for rows in stay), "the others go on"
         # What is no list leaves the server with the one it has.
         revoked.write_text("nothing")
         made.reload()
-        wait_until(lambda: "believes the authorities" in server.log(), "it says so", 10)
+        wait_until(lambda: "believes the authorities" in made.server.log(), "it says so", 10)
         assert made.flight(eve)("SELECT current_user") == [("eve",)]
         with pytest.raises(REFUSED):
             made.flight(ada)("SELECT 1")
         # Nor does a certificate count once its authority is another one, of the same name.
-        other = Authority(folder / "other")
+        other = Authority(tmp_path / "third")
         other.revoke(file=revoked)
         pki.own.pem.write_bytes(other.own.pem.read_bytes())
         made.reload()
-        for rows in stay:
-            with pytest.raises(REFUSED):
-                wait_until(lambda rows=rows: not rows("SELECT 1"), "the session ends", 10)
+        ended(stay)
 
 
 def test_a_certificate_that_expires_ends_its_sessions(made):
     pair = made.authority.issue("ada", end=now() + datetime.timedelta(seconds=12))
     open_ones = [getattr(made, door)(pair, "ada") for door in DOORS]
     assert all(rows("SELECT current_user") == [("ada",)] for rows in open_ones)
-    for rows in open_ones:
-        with pytest.raises(REFUSED):
-            wait_until(lambda rows=rows: not rows("SELECT 1"), "the session ends", 30)
+    ended(open_ones, 30)
 
 
 @pytest.mark.parametrize("kind", ("email", "dns"))
 def test_other_names_of_a_certificate(kind, tmp_path):
     user, name = {"email": ("ada@example.org", x509.RFC822Name), "dns": ("ada.example.org", x509.DNSName)}[kind]
-    authority = Authority(tmp_path / "pki")
-    pair = authority.server()
-    users = world.users_file(tmp_path, f'[[users]]\nname = "{user}"\n')
-    arguments = [
-        "--users-file", str(users), "--tls-certificate", str(pair.pem), "--tls-key", str(pair.key),
-        "--tls-client-authority", str(authority.own.pem), "--set", f"tls.client_name={kind}",
-    ]  # fmt: skip
-    with Server(arguments=arguments) as server:
-        made = Guarded(server, authority)
-        assert made.flight(authority.issue("whoever", names=[name(user)]))("SELECT current_user") == [(user,)]
-        for pair in (authority.issue(user), authority.issue("x", names=[name(user), name("b." + user)])):
+    with serving(tmp_path, "--set", f"tls.client_name={kind}", users=f'[[users]]\nname = "{user}"\n') as made:
+        issue = made.authority.issue
+        assert made.flight(issue("whoever", names=[name(user)]))("SELECT current_user") == [(user,)]
+        for pair in (issue(user), issue("x", names=[name(user), name("b." + user)])):
             with pytest.raises(REFUSED):
                 made.flight(pair)("SELECT 1")
 

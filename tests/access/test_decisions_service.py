@@ -52,60 +52,52 @@ def test_a_service_that_is_slow_or_gone(tmp_path):
 
 
 def test_questions_at_once_are_bounded(tmp_path):
-    service = Decisions()
     environment = {"BOWSHOT_ACCESS_DECISION_CONNECTIONS": "3", "BOWSHOT_ACCESS_DECISION_TIMEOUT": "20s"}
-    try:
-        with serving(tmp_path, service, environment) as made:
-            service.delay, service.most, failed = 0.05, 0, []
+    with contextlib.closing(Decisions()) as service, serving(tmp_path, service, environment) as made:
+        service.delay, service.most, failed = 0.05, 0, []
 
-            def ask():
-                connection = world.Flight(made.server, "ada")
-                try:
-                    for _ in range(4):
-                        assert connection.rows("SELECT id FROM people") == [("1",)]
-                except Exception as error:
-                    failed.append(error)
-                finally:
-                    connection.close()
+        def ask():
+            connection = world.Flight(made.server, "ada")
+            try:
+                for _ in range(4):
+                    assert connection.rows("SELECT id FROM people") == [("1",)]
+            except Exception as error:
+                failed.append(error)
+            finally:
+                connection.close()
 
-            threads = [threading.Thread(target=ask) for _ in range(8)]
-            [thread.start() for thread in threads]
-            [thread.join() for thread in threads]
-            assert not failed and service.most <= 3, (failed, service.most)
-    finally:
-        service.close()
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        assert not failed and service.most <= 3, (failed, service.most)
 
 
 def test_decisions_are_kept_for_the_very_same_question(tmp_path):
-    service = Decisions()
-    try:
-        with serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "6s"}) as made:
-            ada, root = made.at("ada"), made.at("root")
+    with contextlib.closing(Decisions()) as service, serving(tmp_path, service, {"BOWSHOT_ACCESS_DECISION_CACHE": "6s"}) as made:
+        ada, root = made.at("ada"), made.at("root")
+        ada.rows("SELECT id FROM people")
+        service.asked.clear()
+        for _ in range(5):
             ada.rows("SELECT id FROM people")
-            service.asked.clear()
-            for _ in range(5):
+        assert not service.about("query")
+        ada.rows("SELECT id, name FROM people")
+        root.rows("SELECT id FROM people")
+        assert [(asked["user"], len(objects(asked)[PEOPLE])) for asked in service.about("query")] == [("ada", 2), ("root", 1)]
+        # What was no decision is not kept.
+        service.status = 500
+        with pytest.raises(Refused, match="gave no decision"):
+            ada.rows("SELECT name FROM people")
+        service.reset()
+        assert ada.rows("SELECT name FROM people") == [("Anna",)]
+        service.decide = lambda asked: deny("over")
+
+        def refused():
+            try:
                 ada.rows("SELECT id FROM people")
-            assert not service.about("query")
-            ada.rows("SELECT id, name FROM people")
-            root.rows("SELECT id FROM people")
-            assert [(asked["user"], len(objects(asked)[PEOPLE])) for asked in service.about("query")] == [("ada", 2), ("root", 1)]
-            # What was no decision is not kept.
-            service.status = 500
-            with pytest.raises(Refused, match="gave no decision"):
-                ada.rows("SELECT name FROM people")
-            service.reset()
-            assert ada.rows("SELECT name FROM people") == [("Anna",)]
-            service.decide = lambda asked: deny("over")
+            except Refused as error:
+                return "over" in str(error)
 
-            def refused():
-                try:
-                    ada.rows("SELECT id FROM people")
-                except Refused as error:
-                    return "over" in str(error)
-
-            wait_until(refused, "what was allowed before is not any more", 10)
-    finally:
-        service.close()
+        wait_until(refused, "what was allowed before is not any more", 10)
 
 
 def test_over_tls_with_a_token(tmp_path):

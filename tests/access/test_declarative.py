@@ -8,7 +8,7 @@ import pytest
 
 import world
 from server import binaries
-from world import PASSWORDS, Refused
+from world import PASSWORDS, Refused, refused
 
 RULES = (pathlib.Path(__file__).parent / "rules.toml").read_text()
 SETUP = [
@@ -128,8 +128,7 @@ def test_only_admins(made):
     for what in ("diff", "apply"):
         found = run(made, what, "roles = []", user="ada")
         assert found.returncode == 1 and found.stdout == "", (found.stdout, found.stderr)
-    with pytest.raises(Refused, match="not found"):
-        made.at("ada").rows("SELECT * FROM system.access_rules")
+    refused(made.at("ada"), "SELECT * FROM system.access_rules", "not found")
     assert ("access_rules",) not in made.at("ada").rows("SELECT table_name FROM information_schema.tables")
     assert state(made) == before
 

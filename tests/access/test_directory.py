@@ -12,7 +12,7 @@ import world
 from directory import ODD, PEOPLE, READER
 from directory_served import NAMED, REFUSED, ROLES, SETUP, basic, connect, entry, rows, searched, serving
 from server import wait_until
-from world import Refused
+from world import Refused, do, psycopg_connect, wait_for_end
 
 # What would be another name, another filter, everybody, or nobody, if it were not a value.
 INJECTIONS = [
@@ -31,10 +31,9 @@ def made(request, tmp_path_factory, there):
 
 @pytest.mark.parametrize("door", world.DOORS)
 def test_a_user_of_the_directory_at_every_door(made, door):
-    connection = connect(made.server, door, "ann", "ann's own")
-    assert connection.rows("SELECT current_user") == [("ann",)]
-    assert connection.rows("SELECT id FROM t") == [("1",)], "the role and the policy of the groups"
-    connection.close()
+    with connect(made.server, door, "ann", "ann's own") as connection:
+        assert connection.rows("SELECT current_user") == [("ann",)]
+        assert connection.rows("SELECT id FROM t") == [("1",)], "the role and the policy of the groups"
     for password in ("ben's own", "ann's own ", "x"):
         with pytest.raises(REFUSED):
             rows(made.server, door, "ann", password)
@@ -47,10 +46,8 @@ def test_roles_come_of_groups(made):
     assert rows(made.server, "flight", "ben", "ben's own") == [("ben",)]
     assert len(rows(made.server, "postgres", ODD, slapd.PASSWORDS[ODD], "SELECT id FROM t")) == 0, "no policy of its own"
     assert rows(made.server, "mysql", ODD, slapd.PASSWORDS[ODD]) == [(ODD,)]
-    kim = connect(made.server, "flight", "kim", "kim's own")
-    kim.rows("CREATE ROLE made_by_kim")
-    kim.rows("DROP ROLE made_by_kim")
-    kim.close()
+    with connect(made.server, "flight", "kim", "kim's own") as kim:
+        do(kim, "CREATE ROLE made_by_kim", "DROP ROLE made_by_kim")
     with pytest.raises(Refused, match="may not say"):
         rows(made.server, "flight", "ann", "ann's own", "CREATE ROLE made_by_ann")
 
@@ -112,10 +109,7 @@ def test_the_question_is_the_same_for_everybody(made):
     are the server's own."""
     for user in ("root", "ada", "dave", "ann", "nobody"):
         with pytest.raises(psycopg.OperationalError) as refused:
-            psycopg.connect(
-                host="127.0.0.1", port=made.server.pg_port, user=user, password="x", dbname="bowshot", sslmode="disable",
-                require_auth="scram-sha-256",
-            )  # fmt: skip
+            psycopg_connect(made.server, user, "x", require_auth="scram-sha-256")
         assert "password" in str(refused.value), user
 
 
@@ -155,11 +149,4 @@ def test_a_login_ends_with_its_time(tmp_path, there):
     with serving(tmp_path, entry(there, "insecure = true\nsession_seconds = 2\n" + NAMED + ROLES)) as made:
         connection = connect(made.server, "postgres", "ann", "ann's own")
         assert connection.rows("SELECT id FROM t") == [("1",)]
-
-        def ended():
-            try:
-                connection.rows("SELECT 1")
-            except Refused:
-                return True
-
-        wait_until(ended, "the session has ended", 10)
+        wait_for_end(connection)

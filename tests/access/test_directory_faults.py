@@ -6,7 +6,6 @@ import socket
 import ssl
 import threading
 
-import psycopg
 import pyarrow.flight as flight
 import pymysql
 import pytest
@@ -17,7 +16,7 @@ from authority import Authority
 from directory import BASE, GROUPS, READER, Directory
 from directory_served import NAMED, REFUSED, ROLES, basic, connect, entry, rows, searched, serving
 from server import Server, free_port, wait_until
-from world import Refused
+from world import psycopg_connect, wait_for_end
 
 
 def test_a_directory_that_is_gone_from_the_file_lets_nobody_in(tmp_path, there):
@@ -26,14 +25,7 @@ def test_a_directory_that_is_gone_from_the_file_lets_nobody_in(tmp_path, there):
         assert connection.rows("SELECT id FROM t") == [("1",)]
         world.users_file(tmp_path)
         made.server.process.send_signal(1)
-
-        def ended():
-            try:
-                connection.rows("SELECT 1")
-            except Refused:
-                return True
-
-        wait_until(ended, "the session has ended", 10)
+        wait_for_end(connection)
         assert basic(made.server, "ann", "ann's own")[0] == 401
         assert rows(made.server, "flight", "ada", "ada's own") == [("ada",)]
 
@@ -193,10 +185,8 @@ def test_over_tls_for_clients_of_other_machines(tmp_path, there, authority):
     arguments = ["--tls-certificate", str(pair.pem), "--tls-key", str(pair.key), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]
     file = world.users_file(tmp_path, entry(there, "insecure = true\n" + NAMED + ROLES))
     with Server(arguments=["--users-file", str(file), *arguments]) as server:
-        with psycopg.connect(
-            host="127.0.0.1", port=server.pg_port, user="ann", password="ann's own", dbname="bowshot", sslmode="verify-full",
-            sslrootcert=str(authority.own.pem),
-        ) as connection:
+        trust = {"sslmode": "verify-full", "sslrootcert": str(authority.own.pem)}
+        with psycopg_connect(server, "ann", "ann's own", **trust) as connection:
             assert connection.execute("SELECT current_user").fetchone() == ("ann",)
         context = ssl.create_default_context(cafile=str(authority.own.pem))
         for password, good in (("ann's own", True), ("x", False), ("", False)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from world import DOORS, PASSWORDS, refused, world
+from world import DOORS, create_users, refused, world
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +12,7 @@ def made(tmp_path_factory):
         "CREATE TABLE tools.people (id INTEGER, region VARCHAR, pay INTEGER)",
         "INSERT INTO tools.people VALUES (1, 'eu', 10), (2, 'us', 20)",
         "CREATE TABLE tools.hidden (id INTEGER)",
-        *(f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob")),
+        *create_users("ada", "bob"),
         "GRANT SELECT ON tools.people TO ada",
         "CREATE ROW POLICY eu ON tools.people FOR ada USING (region = 'eu')",
         "CREATE FUNCTION tools.total() RETURNS BIGINT RETURN (SELECT sum(pay) FROM tools.people)",

@@ -3,9 +3,8 @@
 import pathlib
 import re
 
-import pytest
 
-from world import PASSWORDS, Refused, world
+from world import PASSWORDS, refused, world
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "access.md"
 
@@ -25,8 +24,7 @@ def test_every_statement_of_the_guide(tmp_path):
             users, rights, handed_on, rows, values, looks, tokens = blocks
             run(users)
             ada = made.at("ada")
-            with pytest.raises(Refused, match="not found"):
-                ada.rows("SELECT * FROM orders")
+            refused(ada, "SELECT * FROM orders", "not found")
             run(rights)
             assert len(ada.rows("SELECT * FROM people")) == 2 and len(ada.rows("SELECT * FROM orders")[0]) == 2
             run(handed_on)

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import world
-from world import PASSWORDS, Refused, refused
+from world import Refused, create_users, psycopg_connect, refused
 
 numbers = itertools.count()
 
@@ -16,7 +16,7 @@ numbers = itertools.count()
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("handed_on")
     setup = [
-        *(f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")),
+        *create_users("ada", "bob", "carl"),
         "CREATE ROLE team",
         "CREATE ROLE others",
         "GRANT CREATE ON SCHEMA main TO ada",
@@ -179,9 +179,7 @@ def test_grants_follow_a_table_and_end_with_it(made, table):
 def test_within_transactions(made, table):
     root = made.at("root")
     root.rows(f"GRANT SELECT ON {table} TO ada WITH GRANT OPTION")
-    with psycopg.connect(
-        host="127.0.0.1", port=made.server.pg_port, user="ada", password=PASSWORDS["ada"], dbname="bowshot", sslmode="disable"
-    ) as connection:
+    with psycopg_connect(made.server, "ada") as connection:
         connection.execute(f"GRANT SELECT ON {table} TO bob")
         assert not reads(made, "bob", table)
         connection.rollback()

@@ -16,7 +16,7 @@ import http_sql
 import world
 from issuer import AUDIENCE, Issuer, Key
 from server import Server, wait_until
-from world import OPEN, PASSWORDS, Refused
+from world import OPEN, Refused, do, psycopg_connect, refused, table_of_bearer
 
 SETUP = [
     "CREATE TABLE t (id INTEGER, region VARCHAR)",
@@ -82,14 +82,11 @@ def bearer(made, token, sql="SELECT current_user"):
 
 @pytest.mark.parametrize("door", world.DOORS)
 def test_a_token_is_a_password_at_every_door(made, issuer, door):
-    connection = connected(made, door, issuer.token(roles=["reader", "eu"]))
-    assert connection.rows("SELECT current_user") == [("ann",)]
-    assert connection.rows("SELECT id FROM t") == [("1",)], "the roles and the policy of the token's role"
-    connection.close()
-    nobody = connected(made, door, issuer.token())
-    with pytest.raises(Refused, match="not found"):
-        nobody.rows("SELECT id FROM t")
-    nobody.close()
+    with connected(made, door, issuer.token(roles=["reader", "eu"])) as connection:
+        assert connection.rows("SELECT current_user") == [("ann",)]
+        assert connection.rows("SELECT id FROM t") == [("1",)], "the roles and the policy of the token's role"
+    with connected(made, door, issuer.token()) as nobody:
+        refused(nobody, "SELECT id FROM t", "not found")
 
 
 def test_a_bearer_token_over_flight_and_http(made, issuer):
@@ -97,30 +94,23 @@ def test_a_bearer_token_over_flight_and_http(made, issuer):
         status, body = bearer(made, issuer.token(key=key))
         assert status == 200 and "ann" in body, (key.algorithm, body)
     token = issuer.token(roles=["reader", "eu"])
+    assert table_of_bearer(made.server, token, "SELECT id FROM t").to_pydict() == {"id": [1]}
     with flight.connect(made.server.grpc_tcp) as client:
-        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
-        assert client.do_get(flight.Ticket(b"SELECT id FROM t"), options).read_all().to_pydict() == {"id": [1]}
         header = client.authenticate_basic_token("ann", token)
         options = flight.FlightCallOptions(headers=[header])
         assert client.do_get(flight.Ticket(b"SELECT id FROM t"), options).read_all().to_pydict() == {"id": [1]}
 
 
 def test_a_role_of_the_provider_is_no_user(made, issuer):
-    connection = connected(made, "flight", issuer.token(roles=["stolen", "ada", "analyst", "root"]))
-    with pytest.raises(Refused, match="not found"):
-        connection.rows("SELECT id FROM t")
-    connection.close()
+    with connected(made, "flight", issuer.token(roles=["stolen", "ada", "analyst", "root"])) as connection:
+        refused(connection, "SELECT id FROM t", "not found")
 
 
 def test_an_admin_by_role(made, issuer):
-    connection = connected(made, "flight", issuer.token(user="boss", roles=["dba"]))
-    connection.rows("CREATE ROLE made_by_boss")
-    connection.rows("DROP ROLE made_by_boss")
-    connection.close()
-    connection = connected(made, "flight", issuer.token(user="boss"))
-    with pytest.raises(Refused, match="may not say"):
-        connection.rows("CREATE ROLE made_by_boss")
-    connection.close()
+    with connected(made, "flight", issuer.token(user="boss", roles=["dba"])) as connection:
+        do(connection, "CREATE ROLE made_by_boss", "DROP ROLE made_by_boss")
+    with connected(made, "flight", issuer.token(user="boss")) as connection:
+        refused(connection, "CREATE ROLE made_by_boss", "may not say")
 
 
 def segment(value):
@@ -155,6 +145,7 @@ BAD = {
     "an extension": lambda i: i.token(headers={"crit": ["x"], "x": 1}),
     "cut off": lambda i: i.token()[:-8],
     "no name": lambda i: i.token(sub=None),
+    "roles that are no list": lambda i: i.token(realm_access={"roles": 7}),
     "no token": lambda i: "eyJ.eyJ.x",
     "an admin of the server": lambda i: i.token(user="root"),
     "a user of the server": lambda i: i.token(user="ada", roles=["dba"]),
@@ -186,14 +177,10 @@ def test_a_token_is_its_users_alone(made, issuer):
     for user in ("bob", "root", "ada"):
         with pytest.raises(psycopg.OperationalError, match="wrong"):
             connected(made, "postgres", token, user)
-        with pytest.raises(Refused, match="wrong"):
-            connected(made, "http", token, user).rows("SELECT 1")
+        refused(connected(made, "http", token, user), "SELECT 1", "wrong")
     # Without a name, it is whose it is.
-    PASSWORDS["token:"] = token
-    anybody = OPEN["postgres"](made.server, "token:")
-    del PASSWORDS["token:"]
-    assert anybody.rows("SELECT current_user, session_user") == [("ann", "ann")]
-    anybody.close()
+    with OPEN["postgres"](made.server, "token:", token) as anybody:
+        assert anybody.rows("SELECT current_user, session_user") == [("ann", "ann")]
 
 
 def test_a_provider_that_speaks_for_users_of_the_server(tmp_path, issuer):
@@ -255,24 +242,20 @@ def test_a_newer_token_carries_a_session_on(made, issuer):
 
 
 def test_keys_rotate_while_it_serves(tmp_path, issuer):
-    own = Issuer()
-    try:
-        with serving(tmp_path / "rotation", own) as made:
-            old = own.token()
-            assert bearer(made, old)[0] == 200
-            assert own.asked == 1
-            assert bearer(made, own.token())[0] == 200 and own.asked == 1, "kept"
-            time.sleep(10.5)
-            own.keys, changed = [Key("new")], time.monotonic()
-            assert bearer(made, own.token())[0] == 200 and own.asked == 2, "an unknown key is looked for"
-            assert bearer(made, own.token(key=_as(own.keys[0], "RS256"), seconds=500))[0] == 200
-            fresh = Issuer.token(own, key=_renamed(own.keys[0], "one"))
-            assert bearer(made, fresh)[0] == 401, "the old name is gone"
-            for index in range(30):
-                assert bearer(made, own.token(key=_renamed(own.keys[0], f"unknown{index}")))[0] == 401
-            assert own.asked <= 3 + (time.monotonic() - changed) // 10, "however many tokens come"
-    finally:
-        own.close()
+    with contextlib.closing(Issuer()) as own, serving(tmp_path / "rotation", own) as made:
+        old = own.token()
+        assert bearer(made, old)[0] == 200
+        assert own.asked == 1
+        assert bearer(made, own.token())[0] == 200 and own.asked == 1, "kept"
+        time.sleep(10.5)
+        own.keys, changed = [Key("new")], time.monotonic()
+        assert bearer(made, own.token())[0] == 200 and own.asked == 2, "an unknown key is looked for"
+        assert bearer(made, own.token(key=_as(own.keys[0], "RS256"), seconds=500))[0] == 200
+        fresh = Issuer.token(own, key=_renamed(own.keys[0], "one"))
+        assert bearer(made, fresh)[0] == 401, "the old name is gone"
+        for index in range(30):
+            assert bearer(made, own.token(key=_renamed(own.keys[0], f"unknown{index}")))[0] == 401
+        assert own.asked <= 3 + (time.monotonic() - changed) // 10, "however many tokens come"
 
 
 def _renamed(key, kid):
@@ -303,12 +286,11 @@ def test_a_server_with_an_issuer_alone(tmp_path, issuer):
     arguments = ["--users-file", str(file), "--pg", "127.0.0.1:0"]
     with Server(arguments=arguments) as server:
         token = issuer.token()
-        where = {"host": "127.0.0.1", "port": server.pg_port, "dbname": "bowshot", "sslmode": "disable"}
-        with psycopg.connect(user="ann", password=token, **where) as connection:
+        with psycopg_connect(server, "ann", token) as connection:
             assert connection.execute("SELECT current_user").fetchone() == ("ann",)
         for user, password in (("ann", "x"), ("bob", token), ("ann", token[:-8])):
             with pytest.raises(psycopg.OperationalError):
-                psycopg.connect(user=user, password=password, **where)
+                psycopg_connect(server, user, password)
 
 
 def test_mistakes_in_the_configuration_stop_start_up(tmp_path, issuer):

@@ -7,7 +7,6 @@ import json
 import pathlib
 import urllib.error
 
-import psycopg
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import world
 from keycloak import Keycloak
 from server import wait_until
+from world import psycopg_connect, table_of_bearer
 
 SETUP = [
     "CREATE TABLE t (id INTEGER, region VARCHAR)",
@@ -68,9 +68,7 @@ def claims(token):
 
 
 def rows(made, token, sql="SELECT current_user"):
-    with flight.connect(made.server.grpc_tcp) as client:
-        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
-        return [tuple(row.values()) for row in client.do_get(flight.Ticket(sql.encode()), options).read_all().to_pylist()]
+    return [tuple(row.values()) for row in table_of_bearer(made.server, token, sql).to_pylist()]
 
 
 def test_roles_are_in_a_nested_claim(keycloak, made):
@@ -81,9 +79,7 @@ def test_roles_are_in_a_nested_claim(keycloak, made):
     with pytest.raises(pa.ArrowException, match="not found"):
         rows(made, keycloak.token("ben"), "SELECT id FROM t")
     rows(made, keycloak.token("kim"), "CREATE ROLE made_by_kim")
-    with psycopg.connect(
-        host="127.0.0.1", port=made.server.pg_port, user="token:ann", password=token, dbname="bowshot", sslmode="disable"
-    ) as connection:
+    with psycopg_connect(made.server, "token:ann", token) as connection:
         assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
 
 

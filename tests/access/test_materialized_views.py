@@ -3,9 +3,9 @@
 import pytest
 
 from server import wait_until
-from world import PASSWORDS, Refused, world
+from world import Refused, create_users, do, world
 
-USERS = [f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")]
+USERS = create_users("ada", "bob", "carl")
 QUERY = "SELECT region, count(*) AS c FROM people GROUP BY region"
 
 
@@ -22,11 +22,6 @@ def made(tmp_path):
 
 def reads_view(connection):
     return "by_region" in str(connection.rows(f"EXPLAIN {QUERY}"))
-
-
-def do(connection, *statements):
-    for sql in statements:
-        connection.rows(sql)
 
 
 def test_who_reads_all_of_the_tables_is_answered_from_the_view(made):

@@ -1,5 +1,6 @@
 """What `/metrics` counts of access: decisions, logins, the service that decides, lines of the audit trail."""
 
+import contextlib
 import re
 
 import psycopg
@@ -7,7 +8,7 @@ import pytest
 
 import world
 from decisions import Decisions, deny, serving
-from world import PASSWORDS, Refused
+from world import PASSWORDS, Refused, psycopg_connect
 
 
 def samples(made):
@@ -21,43 +22,40 @@ def samples(made):
 
 
 def test_what_is_counted(tmp_path):
-    service = Decisions()
-    try:
-        with serving(tmp_path, service, {"BOWSHOT_AUDIT_FILE": str(tmp_path / "audit.jsonl")}) as made:
-            ada = made.at("ada")
-            before = samples(made)
+    audit = {"BOWSHOT_AUDIT_FILE": str(tmp_path / "audit.jsonl")}
+    with contextlib.closing(Decisions()) as service, serving(tmp_path, service, audit) as made:
+        ada = made.at("ada")
+        before = samples(made)
 
-            def more(*names):
-                return samples(made).get(names, 0) - before.get(names, 0)
+        def more(*names):
+            return samples(made).get(names, 0) - before.get(names, 0)
 
-            ada.rows("SELECT id FROM people")
-            for sql in ("SELECT * FROM nothing_here", "DROP TABLE people", "DROP TABLE other"):
-                with pytest.raises(Refused):
-                    ada.rows(sql)
-            service.decide = lambda asked: deny("late")
+        ada.rows("SELECT id FROM people")
+        for sql in ("SELECT * FROM nothing_here", "DROP TABLE people", "DROP TABLE other"):
             with pytest.raises(Refused):
-                ada.rows("SELECT id FROM people WHERE id = 2")
-            service.status = 500
-            with pytest.raises(Refused):
-                ada.rows("SELECT id FROM people WHERE id = 3")
-            service.reset()
-            decisions = "bowshot_access_decisions_total"
-            assert more(decisions, "allowed", "select") == 1
-            assert more(decisions, "denied", "drop") == 2 and more(decisions, "not_found", "select") == 1
-            assert more(decisions, "denied", "select") == 1 and more(decisions, "select", "undecided") == 1
-            outcomes = {name: more("bowshot_access_service_decisions_total", name) for name in ("allowed", "denied", "undecided")}
-            assert outcomes["allowed"] >= 1 and outcomes["denied"] == 1 and outcomes["undecided"] == 1
-            assert more("bowshot_access_decision_seconds_count", "rules") >= 3
-            assert more("bowshot_access_decision_seconds_count", "service") == sum(outcomes.values())
-            assert more("bowshot_audit_lines_total", "written") == 6
-            made.at("ada", "postgres")
-            world.Http(made.server, "ada").rows("SELECT 1")
-            for password in ("wrong", "token"):
-                with pytest.raises(psycopg.Error):
-                    psycopg.connect(host="127.0.0.1", port=made.server.pg_port, user="ada", password=password, dbname="bowshot", sslmode="disable")
-            logins = "bowshot_logins_total"
-            assert more(logins, "accepted", "scram") == 1 and more(logins, "refused", "scram") == 2
-            assert more(logins, "accepted", "password") == 1
-            assert PASSWORDS["ada"] not in made.server.get("/metrics")[2] and "people" not in made.server.get("/metrics")[2]
-    finally:
-        service.close()
+                ada.rows(sql)
+        service.decide = lambda asked: deny("late")
+        with pytest.raises(Refused):
+            ada.rows("SELECT id FROM people WHERE id = 2")
+        service.status = 500
+        with pytest.raises(Refused):
+            ada.rows("SELECT id FROM people WHERE id = 3")
+        service.reset()
+        decisions = "bowshot_access_decisions_total"
+        assert more(decisions, "allowed", "select") == 1
+        assert more(decisions, "denied", "drop") == 2 and more(decisions, "not_found", "select") == 1
+        assert more(decisions, "denied", "select") == 1 and more(decisions, "select", "undecided") == 1
+        outcomes = {name: more("bowshot_access_service_decisions_total", name) for name in ("allowed", "denied", "undecided")}
+        assert outcomes["allowed"] >= 1 and outcomes["denied"] == 1 and outcomes["undecided"] == 1
+        assert more("bowshot_access_decision_seconds_count", "rules") >= 3
+        assert more("bowshot_access_decision_seconds_count", "service") == sum(outcomes.values())
+        assert more("bowshot_audit_lines_total", "written") == 6
+        made.at("ada", "postgres")
+        world.Http(made.server, "ada").rows("SELECT 1")
+        for password in ("wrong", "token"):
+            with pytest.raises(psycopg.Error):
+                psycopg_connect(made.server, "ada", password)
+        logins = "bowshot_logins_total"
+        assert more(logins, "accepted", "scram") == 1 and more(logins, "refused", "scram") == 2
+        assert more(logins, "accepted", "password") == 1
+        assert PASSWORDS["ada"] not in made.server.get("/metrics")[2] and "people" not in made.server.get("/metrics")[2]

@@ -11,7 +11,7 @@ import world
 from issuer import AUDIENCE, Issuer
 from server import wait_until
 from test_identity import bearer, connected
-from world import Refused
+from world import Refused, refused, table_of_bearer
 
 FAR = [
     "CREATE TABLE t (id INTEGER, region VARCHAR)",
@@ -107,20 +107,17 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize("door", [door for door in world.DOORS if door != "flight"])
 def test_who_asks_is_who_asks_there(made, door):
     for user, roles, expected in (("ann", ["eu"], [("1",)]), ("ben", ["reader"], [("1",), ("2",)])):
-        connection = connected(made, door, made.issuer.token(user=user, roles=roles))
-        assert connection.rows("SELECT id FROM far.main.t ORDER BY id") == expected
-        assert connection.rows("SELECT name FROM far.main.who") == [(user,)]
-        assert connection.rows("SELECT count(*) FROM far.main.t WHERE region = 'US'") == [(str(len(expected) - 1),)]
-        connection.close()
+        with connected(made, door, made.issuer.token(user=user, roles=roles)) as connection:
+            assert connection.rows("SELECT id FROM far.main.t ORDER BY id") == expected
+            assert connection.rows("SELECT name FROM far.main.who") == [(user,)]
+            assert connection.rows("SELECT count(*) FROM far.main.t WHERE region = 'US'") == [(str(len(expected) - 1),)]
 
 
 def test_as_a_bearer_token(made):
     token = made.issuer.token(user="ann", roles=["eu"])
     status, body = bearer(made, token, "SELECT name FROM far.main.who")
     assert status == 200 and "ann" in body, body
-    with flight.connect(made.server.grpc_tcp) as client:
-        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
-        assert client.do_get(flight.Ticket(b"SELECT id FROM far.main.t"), options).read_all().to_pydict() == {"id": [1]}
+    assert table_of_bearer(made.server, token, "SELECT id FROM far.main.t").to_pydict() == {"id": [1]}
 
 
 def test_the_token_goes_to_no_place_that_the_other_server_names(made):
@@ -128,47 +125,34 @@ def test_the_token_goes_to_no_place_that_the_other_server_names(made):
     for name, server in (("away", made.away), ("both", made.both)):
         root.rows(f"ATTACH 'grpc://127.0.0.1:{server.port}' AS {name} (TYPE flightsql, FORWARD_TOKEN true)")
         root.rows(f"GRANT SELECT ON CATALOG {name} TO europe")
-    ann = connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"]))
-    with pytest.raises(Refused, match="on another server"):
-        ann.rows("SELECT id FROM away.main.t")
-    assert ann.rows("SELECT id FROM both.main.t") == [("1",)]
-    ann.close()
+    with connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"])) as ann:
+        refused(ann, "SELECT id FROM away.main.t", "on another server")
+        assert ann.rows("SELECT id FROM both.main.t") == [("1",)]
     assert made.other.rows_asked == [] and made.both.rows_asked
     for name in ("away", "both"):
         root.rows(f"DETACH {name}")
 
 
 def test_both_servers_have_their_say(made):
-    nobody = connected(made, "postgres", made.issuer.token(user="eve"))
-    with pytest.raises(Refused, match="not found"):
-        nobody.rows("SELECT id FROM far.main.t")
-    nobody.close()
-    ann = connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"]))
-    with pytest.raises(Refused):
+    with connected(made, "postgres", made.issuer.token(user="eve")) as nobody:
+        refused(nobody, "SELECT id FROM far.main.t", "not found")
+    with connected(made, "postgres", made.issuer.token(user="ann", roles=["eu"])) as ann, pytest.raises(Refused):
         ann.rows("INSERT INTO far.main.inbox SELECT 1")
-    ann.close()
-    ben = connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"]))
-    ben.rows("INSERT INTO far.main.inbox SELECT 7")
-    assert ben.rows("SELECT id FROM far.main.inbox") == [("7",)] == made.far.at("root").rows("SELECT id FROM inbox")
-    ben.close()
+    with connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"])) as ben:
+        ben.rows("INSERT INTO far.main.inbox SELECT 7")
+        assert ben.rows("SELECT id FROM far.main.inbox") == [("7",)] == made.far.at("root").rows("SELECT id FROM inbox")
 
 
 def test_without_a_token_that_is_good_there(made):
-    for user in ("root",):
-        for door in ("flight", "postgres"):
-            with pytest.raises(Refused, match="needs the token of its caller"):
-                made.at(user, door).rows("SELECT id FROM far.main.t")
+    for door in ("flight", "postgres"):
+        refused(made.at("root", door), "SELECT id FROM far.main.t", "needs the token of its caller")
     # Logged in by name and password over Flight: what comes back is a token of this server.
-    session = connected(made, "flight", made.issuer.token(user="ben", roles=["reader"]))
-    with pytest.raises(Refused, match="needs the token of its caller"):
-        session.rows("SELECT id FROM far.main.t")
-    session.close()
+    with connected(made, "flight", made.issuer.token(user="ben", roles=["reader"])) as session:
+        refused(session, "SELECT id FROM far.main.t", "needs the token of its caller")
     # Good here alone.
-    here = connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"], aud="near"))
-    assert here.rows("SELECT current_user") == [("ben",)]
-    with pytest.raises(Refused, match="refused the login"):
-        here.rows("SELECT id FROM far.main.t")
-    here.close()
+    with connected(made, "postgres", made.issuer.token(user="ben", roles=["reader"], aud="near")) as here:
+        assert here.rows("SELECT current_user") == [("ben",)]
+        refused(here, "SELECT id FROM far.main.t", "refused the login")
 
 
 def test_nobody_has_the_token_of_another_or_of_before(made):

@@ -3,19 +3,15 @@
 import pytest
 
 from server import wait_until
-from world import PASSWORDS, refused, world
+from world import create_users, refused, world
 
 PIPE = "CREATE PIPE p EVERY '1 second' AS COPY INTO t FROM '*.csv'"
-
-
-def user(name, more=""):
-    return f"CREATE USER {name} PASSWORD '{PASSWORDS[name].replace(chr(39), chr(39) * 2)}' {more}"
 
 
 @pytest.fixture
 def made(tmp_path):
     (tmp_path / "in").mkdir()
-    setup = [user("ada"), user("carl", "ADMIN"), "CREATE TABLE t (n BIGINT)", "GRANT INSERT, SELECT ON t TO ada"]
+    setup = [*create_users("ada", "carl"), "ALTER USER carl ADMIN", "CREATE TABLE t (n BIGINT)", "GRANT INSERT, SELECT ON t TO ada"]
     with world(tmp_path, setup, environment={"BOWSHOT_STORAGE_READ_FOLDER": str(tmp_path / "in")}) as made:
         yield made
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from server import wait_until
-from world import DOORS, PASSWORDS, hash_password, refused, users_file, world
+from world import DOORS, PASSWORDS, create_users, hash_password, refused, users_file, world
 
 numbers = itertools.count()
 LISTS = ("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'", "SELECT relname FROM pg_catalog.pg_class")
@@ -18,7 +18,7 @@ def made(tmp_path_factory):
         "CREATE TABLE t (id INTEGER, region VARCHAR)",
         "CREATE TABLE other (id INTEGER)",
         "CREATE VIEW v AS SELECT id FROM t",
-        *(f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob")),
+        *create_users("ada", "bob"),
         "CREATE ROLE reader",
         "GRANT SELECT ON t TO reader",
     ]

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from world import DOORS, Refused
+from world import DOORS, Refused, refused
 
 # Words that only hidden rows, columns and tables have.
 HIDDEN = ("Cleo", "Dora", "Egon", "333-44", "444-55", "boom", "topsecret", "999999", "111-22")
@@ -38,9 +38,9 @@ def test_what_is_read_is_what_is_left(shared, sql, expected, door):
 
 @pytest.mark.parametrize(("sql", "words", "door"), everywhere(REFUSED, OWN_FORMS))
 def test_what_is_not_allowed_is_refused(shared, sql, words, door):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused) as caught:
         print(shared.at("ada", door).rows(sql))
-    told = str(refused.value)
+    told = str(caught.value)
     assert words in told, told
     assert not any(word in told for word in HIDDEN), told
 
@@ -50,9 +50,9 @@ def test_what_is_hidden_is_refused_as_what_is_not_there(shared, door):
     ada = shared.at("ada", door)
 
     def told(sql):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Refused) as caught:
             ada.rows(sql)
-        return str(refused.value)
+        return str(caught.value)
 
     for form in ("SELECT * FROM {}", "INSERT INTO {} VALUES (1)", "DELETE FROM {}", "DROP TABLE {}", "DESCRIBE {}", "TRUNCATE TABLE {}"):
         hidden, missing = told(form.format("secrets")), told(form.format("missing"))
@@ -83,15 +83,13 @@ def test_temporary_copies_have_what_is_left(shared, door):
 def test_carl_has_nothing(shared, door):
     carl = shared.at("carl", door)
     for table in ("people", "desk", "orders", "secrets", "v_people", "drop_box"):
-        with pytest.raises(Refused, match="not found"):
-            carl.rows(f"SELECT * FROM {table}")
+        refused(carl, f"SELECT * FROM {table}", "not found")
     assert carl.rows("SELECT count(*) FROM information_schema.tables WHERE table_schema IN ('main', 'hidden')") == [("0",)]
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM {}", "DELETE FROM {}", "DESCRIBE {}"])
 def test_only_tables_that_are_seen_are_suggested(shared, sql):
-    with pytest.raises(Refused, match="did you mean `people`"):
-        shared.at("ada").rows(sql.format("peple"))
+    refused(shared.at("ada"), sql.format("peple"), "did you mean `people`")
     for user, name in (("ada", "secrts"), ("ada", "secrets"), ("carl", "peple"), ("carl", "people")):
         with pytest.raises(Refused, match="not found") as raised:
             shared.at(user).rows(sql.format(name))

@@ -9,8 +9,8 @@ import adbc_driver_flightsql.dbapi as adbc
 import psycopg
 import pytest
 
-from world import PASSWORDS, Flight, Postgres, Refused, refused, users_file, world
-from server import Server, wait_until
+from server import Server
+from world import PASSWORDS, Flight, Postgres, Refused, create_users, psycopg_connect, refused, users_file, wait_for_end, world
 
 numbers = itertools.count()
 
@@ -20,7 +20,7 @@ def made(tmp_path_factory):
     setup = [
         "CREATE TABLE t (id INTEGER, region VARCHAR)",
         "INSERT INTO t VALUES (1, 'EU'), (2, 'US')",
-        *(f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")),
+        *create_users("ada", "bob", "carl"),
         "ALTER USER ada SET region = 'EU'",
     ]
     with world(tmp_path_factory.mktemp("rules"), setup) as made:
@@ -181,13 +181,13 @@ def test_a_policy_that_does_not_fit_any_more_shows_nothing(made, role):
 def test_rights_in_transactions(made, role):
     root, ada = made.at("root"), made.at("ada")
     root.rows(f"GRANT SELECT ON t TO {role}")
-    with psycopg.connect(host="127.0.0.1", port=made.server.pg_port, user="ada", password=PASSWORDS["ada"], dbname="bowshot", sslmode="disable") as open_one:
+    with psycopg_connect(made.server, "ada") as open_one:
         assert len(open_one.execute("SELECT * FROM t").fetchall()) == 2
         root.rows(f"REVOKE SELECT ON t FROM {role}")
         with pytest.raises(psycopg.Error, match="not found"):
             open_one.execute("SELECT * FROM t")
         open_one.rollback()
-    with psycopg.connect(host="127.0.0.1", port=made.server.pg_port, user="root", password=PASSWORDS["root"], dbname="bowshot", sslmode="disable") as open_one:
+    with psycopg_connect(made.server, "root") as open_one:
         open_one.execute("CREATE TABLE later (id INTEGER)")
         open_one.execute(f"GRANT SELECT ON later TO {role}")
         refused(ada, "SELECT * FROM later", "not found")
@@ -203,7 +203,7 @@ def test_rights_in_transactions(made, role):
 def test_prepared_statements_lose_their_rights(made, role):
     root = made.at("root")
     root.rows(f"GRANT SELECT ON t TO {role}")
-    with contextlib.closing(Postgres(made.server, "ada")) as ada:
+    with Postgres(made.server, "ada") as ada:
         ask = lambda: ada.connection.execute("SELECT id FROM t WHERE id > %s ORDER BY id", [0], prepare=True).fetchall()  # noqa: E731
         assert ask() == [(1,), (2,)]
         root.rows(f"CREATE ROW POLICY p ON t FOR {role} USING (id = 2)")
@@ -229,19 +229,12 @@ def test_users_come_and_go(made):
     with pytest.raises((Refused, adbc.Error)):
         Flight(made.server, "dora").rows("SELECT 1")
     PASSWORDS["dora"] = "second"
-    with contextlib.closing(Postgres(made.server, "dora")) as dora:
+    with Postgres(made.server, "dora") as dora:
         assert len(dora.rows("SELECT * FROM t")) == 2
         root.rows("DROP USER dora")
-
-        def is_out():
-            try:
-                return dora.rows("SELECT 1") is None
-            except Refused:
-                return True
-
         with pytest.raises(Refused):
             dora.rows("SELECT * FROM t")
-        wait_until(is_out, "the session of a dropped user ends")
+        wait_for_end(dora)
     with pytest.raises(psycopg.Error):
         Postgres(made.server, "dora")
     refused(root, "CREATE USER root PASSWORD 'x'", "already")
@@ -283,15 +276,11 @@ def serving(folder, file, *arguments, data=None):
 
 def test_rules_survive_a_restart_and_need_users(tmp_path):
     file = users_file(tmp_path)
-    with serving(tmp_path, file) as server:
-        root = Flight(server, "root")
+    with serving(tmp_path, file) as server, Flight(server, "root") as root:
         for sql in ("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (1), (2)", "CREATE USER ada PASSWORD 'ada''s own'", "GRANT SELECT ON t TO ada", "CREATE ROW POLICY p ON t USING (id = 1)"):
             root.rows(sql)
-        root.close()
-    with serving(tmp_path, file) as server:
-        ada = Flight(server, "ada")
+    with serving(tmp_path, file) as server, Flight(server, "ada") as ada:
         assert ada.rows("SELECT * FROM t") == [("1",)]
-        ada.close()
     with contextlib.closing(sqlite3.connect(next((tmp_path / "data").rglob("catalog.sqlite")))) as catalog:
         assert catalog.execute("PRAGMA user_version").fetchone() == (2,), "earlier versions must not serve these tables"
     # Somebody starts it without users: what had rules stays closed.
@@ -307,9 +296,8 @@ def test_rules_survive_a_restart_and_need_users(tmp_path):
         catalog.execute("""INSERT INTO notes VALUES ('["unheard of"]', 'true')""")
         catalog.commit()
     with serving(tmp_path, file) as server:
-        ada = Postgres(server, "root")
-        assert len(ada.rows("SELECT * FROM t")) == 2, "configured admins can still look"
-        ada.close()
+        with Postgres(server, "root") as root:
+            assert len(root.rows("SELECT * FROM t")) == 2, "configured admins can still look"
         with pytest.raises(psycopg.Error):
             Postgres(server, "ada")
 

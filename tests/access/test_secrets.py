@@ -2,10 +2,11 @@
 
 import pytest
 
-from world import DOORS, PASSWORDS, Refused, world
+from world import DOORS, Refused, create_users, world
 
 VALUE = "kept-s3cret-of-the-tests"
-SETUP = [f"CREATE USER {name} PASSWORD '{PASSWORDS[name].replace(chr(39), chr(39) * 2)}'" for name in ("ada", "bob")] + [
+SETUP = [
+    *create_users("ada", "bob"),
     "CREATE USER carl PASSWORD 'carl''s own' ADMIN", "GRANT ALL ON CATALOG bowshot TO ada", "CREATE ROLE chief",
     "GRANT chief TO bob", f"CREATE SECRET lake (TYPE s3, SCOPE 's3://lake', KEY_ID 'AKIA', SECRET '{VALUE}')"]
 

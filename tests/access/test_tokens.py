@@ -5,9 +5,8 @@ import pyarrow.flight as flight
 import pytest
 
 import world
-from server import wait_until
 from test_identity import bearer
-from world import OPEN, PASSWORDS, Refused
+from world import OPEN, Refused, psycopg_connect, refused, wait_for_end
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +30,7 @@ def token(connection, name, more=""):
 
 
 def at(made, door, user, password):
-    name = f"token:{user}" if door.startswith("postgres") else user
-    PASSWORDS[name], before = password, PASSWORDS.get(name)
-    try:
-        return OPEN[door](made.server, name)
-    finally:
-        PASSWORDS[name] = before
+    return OPEN[door](made.server, f"token:{user}" if door.startswith("postgres") else user, password)
 
 
 @pytest.mark.parametrize("door", world.DOORS)
@@ -44,9 +38,8 @@ def test_made_and_used_at_every_door(made, door):
     own = made.at("ada", door)
     secret = token(own, f"of_{door}", "EXPIRES '30 days'")
     for other in world.DOORS:
-        connection = at(made, other, "ada", secret)
-        assert connection.rows("SELECT current_user, id FROM t") == [("ada", "7")]
-        connection.close()
+        with at(made, other, "ada", secret) as connection:
+            assert connection.rows("SELECT current_user, id FROM t") == [("ada", "7")]
         with pytest.raises((Refused, psycopg.Error, Exception), match="(?i)wrong|unauth"):
             at(made, other, "bob", secret).rows("SELECT 1")
     assert bearer(made, secret, "SELECT id FROM t")[0] == 200
@@ -75,30 +68,19 @@ def test_sessions_end_with_their_token(made):
         assert connection.rows("SELECT 1") == [("1",)]
     ada.rows("DROP TOKEN of_sessions")
     for connection in opened:
-        wait_until(lambda: ended(connection), "the session is ended", 5)
+        wait_for_end(connection, 5)
     assert ada.rows("SELECT 1") == [("1",)], "her other sessions go on"
-
-
-def ended(connection):
-    try:
-        connection.rows("SELECT 1")
-        return False
-    except Refused:
-        return True
 
 
 def test_tokens_are_their_users_affair(made):
     root, ada, bob = made.at("root"), made.at("ada"), made.at("bob")
     token(ada, "mine")
     for sql in ("CREATE TOKEN theirs FOR ada", "DROP TOKEN mine FOR ada", "CREATE TOKEN x FOR nobody"):
-        with pytest.raises(Refused, match="may not say"):
-            bob.rows(sql)
+        refused(bob, sql, "may not say")
     assert bob.rows("SELECT * FROM system.tokens WHERE user_name = 'ada'") == []
     assert bob.rows("CREATE TOKEN mine EXPIRES NEVER")[0][2] is None, "names are each user's own"
-    with pytest.raises(Refused, match="already"):
-        ada.rows("CREATE TOKEN mine")
-    with pytest.raises(Refused, match="no token"):
-        ada.rows("DROP TOKEN none")
+    refused(ada, "CREATE TOKEN mine", "already")
+    refused(ada, "DROP TOKEN none", "no token")
     ada.rows("DROP TOKEN IF EXISTS none")
     secret = token(root, "made_by_root", "FOR bob")
     assert '"bob"' in bearer(made, secret, "SELECT current_user AS u")[1]
@@ -120,10 +102,7 @@ def test_a_dropped_user_takes_tokens_along(made):
 
 
 def test_what_is_rolled_back_was_never_a_token(made):
-    connection = psycopg.connect(
-        host="127.0.0.1", port=made.server.pg_port, user="ada", password=PASSWORDS["ada"], dbname="bowshot", sslmode="disable"
-    )
-    with connection:
+    with psycopg_connect(made.server, "ada") as connection:
         secret = connection.execute("CREATE TOKEN never").fetchone()[1]
         assert bearer(made, secret)[0] == 401
         connection.rollback()

@@ -2,12 +2,11 @@
 
 import contextlib
 
-import psycopg
 import pytest
 
-from world import DOORS, PASSWORDS, Refused, world
+from world import DOORS, Refused, create_users, do, psycopg_connect, world
 
-USERS = [f"CREATE USER {user} PASSWORD '{PASSWORDS[user].replace(chr(39), chr(39) * 2)}'" for user in ("ada", "bob", "carl")]
+USERS = create_users("ada", "bob", "carl")
 
 
 @pytest.fixture
@@ -22,17 +21,9 @@ def refused(ask, words):
     assert any(word in str(raised.value) for word in words), raised.value
 
 
-def do(connection, *statements):
-    for sql in statements:
-        connection.rows(sql)
-
-
 @contextlib.contextmanager
 def transaction(made, user):
-    connection = psycopg.connect(
-        host="127.0.0.1", port=made.server.pg_port, user=user, password=PASSWORDS[user], dbname="bowshot", sslmode="disable"
-    )
-    with connection, connection.cursor() as cursor:
+    with psycopg_connect(made.server, user) as connection, connection.cursor() as cursor:
         yield connection, lambda sql: cursor.execute(sql).fetchall() if sql.startswith("SELECT") else cursor.execute(sql)
 
 

@@ -9,6 +9,7 @@ import sys
 import adbc_driver_flightsql.dbapi as adbc
 import psycopg
 import pyarrow as pa
+import pyarrow.flight as flight
 import pyarrow.parquet as parquet
 import pymysql
 import pytest
@@ -16,7 +17,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
 import http_sql  # noqa: E402
-from server import Server, hash_password  # noqa: E402
+from server import Server, hash_password, wait_until  # noqa: E402
 
 PASSWORDS = {"root": "the root of it", "ada": "ada's own", "bob": "bob's own", "carl": "carl's own"}
 DOORS = ("flight", "postgres", "postgres_simple", "mysql", "http")
@@ -85,7 +86,52 @@ def own(user, password):
     return PASSWORDS[user] if password is None else password
 
 
-class Flight:
+def create_users(*names):
+    return [f"CREATE USER {name} PASSWORD '{PASSWORDS[name].replace(chr(39), chr(39) * 2)}'" for name in names]
+
+
+def do(connection, *statements):
+    for sql in statements:
+        connection.rows(sql)
+
+
+def psycopg_connect(server, user, password=None, **more):
+    """As psycopg's users connect; without a password by that of `PASSWORDS`."""
+    where = {"host": "127.0.0.1", "port": server.pg_port, "dbname": "bowshot", "sslmode": "disable"}
+    return psycopg.connect(user=user, password=own(user, password), **{**where, **more})
+
+
+def table_of_bearer(server, token, sql):
+    """What Flight answers to who shows a token."""
+    with flight.connect(server.grpc_tcp) as client:
+        options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
+        return client.do_get(flight.Ticket(sql.encode()), options).read_all()
+
+
+def wait_for_end(connection, seconds=10):
+    def is_over():
+        try:
+            connection.rows("SELECT 1")
+        except Refused:
+            return True
+
+    wait_until(is_over, "the session has ended", seconds)
+
+
+class Closing:
+    """Closes its connection with a block."""
+
+    def close(self):
+        self.connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Flight(Closing):
     def __init__(self, server, user, password=None):
         login = {"username": user, "password": own(user, password)}
         self.connection = adbc.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
@@ -102,16 +148,11 @@ class Flight:
         table = self.table(sql)
         return [tuple(text(value) for value in row.values()) for row in table.to_pylist()]
 
-    def close(self):
-        self.connection.close()
 
-
-class Postgres:
+class Postgres(Closing):
     def __init__(self, server, user, password=None, simple=False):
-        self.connection = psycopg.connect(
-            host="127.0.0.1", port=server.pg_port, user=user, password=own(user, password), dbname="bowshot", autocommit=True,
-            cursor_factory=psycopg.ClientCursor if simple else psycopg.Cursor, sslmode="disable",
-        )
+        kind = psycopg.ClientCursor if simple else psycopg.Cursor
+        self.connection = psycopg_connect(server, user, password, autocommit=True, cursor_factory=kind)
 
     def rows(self, sql):
         try:
@@ -121,11 +162,8 @@ class Postgres:
         except psycopg.Error as error:
             raise Refused(str(error)) from None
 
-    def close(self):
-        self.connection.close()
 
-
-class MySql:
+class MySql(Closing):
     def __init__(self, server, user, password=None):
         self.connection = pymysql.connect(
             host="127.0.0.1", port=server.mysql_port, user=user, password=own(user, password), autocommit=True,
@@ -140,11 +178,8 @@ class MySql:
         except pymysql.Error as error:
             raise Refused(str(error)) from None
 
-    def close(self):
-        self.connection.close()
 
-
-class Http:
+class Http(Closing):
     def __init__(self, server, user, password=None):
         self.server = server
         login = http_sql.basic(user, own(user, password))

@@ -8,7 +8,6 @@ from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDoc
 from dbt.tests.adapter.basic.test_empty import BaseEmpty
 from dbt.tests.adapter.basic.test_ephemeral import BaseEphemeral
 from dbt.tests.adapter.basic.test_generic_tests import BaseGenericTests
-from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import BaseGetCatalogForSingleRelation  # noqa: F401
 from dbt.tests.adapter.basic.test_incremental import (
     BaseIncremental,
     BaseIncrementalBadStrategy,
@@ -21,89 +20,42 @@ from dbt.tests.adapter.basic.test_snapshot_timestamp import BaseSnapshotTimestam
 from dbt.tests.adapter.basic.test_table_materialization import BaseTableMaterialization
 from dbt.tests.adapter.basic.test_validate_connection import BaseValidateConnection
 
+for base in (
+    BaseSimpleMaterializations,
+    BaseSingularTests,
+    BaseSingularTestsEphemeral,
+    BaseEmpty,
+    BaseEphemeral,
+    BaseIncremental,
+    BaseIncrementalNotSchemaChange,
+    BaseIncrementalBadStrategy,
+    BaseGenericTests,
+    BaseSnapshotCheckCols,
+    BaseSnapshotTimestamp,
+    BaseTableMaterialization,
+    BaseValidateConnection,
+    BaseAdapterMethod,
+):
+    globals()[base.__name__.replace("Base", "Test")] = type(base.__name__, (base,), {})
 
-class TestSimpleMaterializations(BaseSimpleMaterializations):
-    pass
-
-
-class TestSingularTests(BaseSingularTests):
-    pass
-
-
-class TestSingularTestsEphemeral(BaseSingularTestsEphemeral):
-    pass
-
-
-class TestEmpty(BaseEmpty):
-    pass
-
-
-class TestEphemeral(BaseEphemeral):
-    pass
-
-
-class TestIncremental(BaseIncremental):
-    pass
-
-
-class TestIncrementalNotSchemaChange(BaseIncrementalNotSchemaChange):
-    pass
-
-
-class TestIncrementalBadStrategy(BaseIncrementalBadStrategy):
-    pass
-
-
-class TestGenericTests(BaseGenericTests):
-    pass
-
-
-class TestSnapshotCheckCols(BaseSnapshotCheckCols):
-    pass
-
-
-class TestSnapshotTimestamp(BaseSnapshotTimestamp):
-    pass
-
-
-class TestTableMaterialization(BaseTableMaterialization):
-    pass
-
-
-class TestValidateConnection(BaseValidateConnection):
-    pass
-
-
-class TestAdapterMethods(BaseAdapterMethod):
-    pass
+COLUMNS = {
+    "role": None,
+    "id_type": "integer",
+    "text_type": "character varying",
+    "time_type": "timestamp without time zone",
+    "view_type": "VIEW",
+    "table_type": "BASE TABLE",
+    "model_stats": expected_catalog.no_stats(),
+}
 
 
 class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project):
-        return expected_catalog.base_expected_catalog(
-            project,
-            role=None,
-            id_type="integer",
-            text_type="character varying",
-            time_type="timestamp without time zone",
-            view_type="VIEW",
-            table_type="BASE TABLE",
-            model_stats=expected_catalog.no_stats(),
-        )
+        return expected_catalog.base_expected_catalog(project, **COLUMNS)
 
 
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project):
-        return expected_catalog.expected_references_catalog(
-            project,
-            role=None,
-            id_type="integer",
-            text_type="character varying",
-            time_type="timestamp without time zone",
-            view_type="VIEW",
-            table_type="BASE TABLE",
-            model_stats=expected_catalog.no_stats(),
-            bigint_type="bigint",
-        )
+        return expected_catalog.expected_references_catalog(project, bigint_type="bigint", **COLUMNS)

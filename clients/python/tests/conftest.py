@@ -1,8 +1,10 @@
 """One server for all tests that do each other no harm, over small files; those that stop one start their own."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
+import time
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,6 +23,23 @@ NUMBERS = 200_000
 # Its first rows come at once and its last one not today; and one of which no row comes today.
 LONG = "SELECT a.* FROM numbers a CROSS JOIN numbers b"
 ENDLESS = "SELECT count(*) FROM numbers a CROSS JOIN numbers b CROSS JOIN numbers c WHERE a.n + b.n = c.n * 2"
+
+
+# Far more than anything takes on a busy machine; what does not end would take for ever.
+PATIENCE = 120
+
+
+def wait_for(check):
+    deadline = time.monotonic() + PATIENCE
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def side_by_side(work, count):
+    """Calls `work` with each number in a thread of its own."""
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
 
 
 @pytest.fixture(scope="session")

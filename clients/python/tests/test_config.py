@@ -3,9 +3,9 @@
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
+from conftest import wait_for
 
 import bowshot
 from bowshot import _config
@@ -100,10 +100,7 @@ def test_a_server_ends_with_its_process():
     code = "import bowshot, os; s = bowshot.server(); print(s.process.pid, flush=True); os.kill(os.getpid(), 9)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     pid = int(done.stdout)
-    deadline = time.monotonic() + 120
-    while ended(pid) is False:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: ended(pid))
 
 
 def ended(pid):

@@ -1,9 +1,9 @@
 """PEP 249, point by point."""
 
 import datetime
-import threading
 
 import pytest
+from conftest import side_by_side
 
 import bowshot
 
@@ -179,16 +179,7 @@ def test_several_statements_give_the_rows_of_the_last(connection):
 
 
 def test_threads_share_a_connection(connection):
-    found = []
-
     def work(number):
-        for _ in range(10):
-            cursor = connection.cursor()
-            found.extend(cursor.execute("SELECT ? + 0", [number]).fetchall())
+        return [connection.cursor().execute("SELECT ? + 0", [number]).fetchall() for _ in range(10)]
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(found) == sorted([(number,) for number in range(8)] * 10)
+    assert side_by_side(work, 8) == [[[(number,)]] * 10 for number in range(8)]

@@ -155,8 +155,7 @@ def test_a_worker_that_is_killed_leaves_nothing(shared, connection, table):
 
 
 def test_a_server_that_dies_while_parts_are_read_and_written(folder, tmp_path):
-    server = bowshot.server(folder, data=tmp_path / "data")
-    try:
+    with bowshot.server(folder, data=tmp_path / "data") as server:
         connection = server.connect(autocommit=True)
         (part,) = connection.partitions("SELECT a.n FROM numbers a CROSS JOIN numbers b", column="n", count=1)
         upload = connection.upload("kept")
@@ -173,8 +172,6 @@ def test_a_server_that_dies_while_parts_are_read_and_written(folder, tmp_path):
                 work()
         upload.abort([name])
         connection.close()
-    finally:
-        server.stop()
     with bowshot.server(folder, data=tmp_path / "data") as again, again.connect() as connection:
         assert [name.name for name in connection.tables()] == ["nation", "numbers"]
 

@@ -8,8 +8,7 @@ import documents
 import numpy
 import pyarrow as pa
 import pytest
-from conftest import NUMBERS, running
-from test_stopping import wait_for
+from conftest import NUMBERS, running, wait_for
 
 import bowshot
 from bowshot._training import Epochs, _blocks, _cut
@@ -17,9 +16,8 @@ from bowshot._training import Epochs, _blocks, _cut
 # --- training
 
 
-def epochs(shared, **arguments):
+def epochs(shared, query="SELECT n, text FROM numbers WHERE n < 10000", **arguments):
     defaults = {"column": "n", "partitions": 5, "batch_size": 300, "shuffle_buffer": 0, "seed": 7, "drop_last": False}
-    query = "SELECT n, text FROM numbers WHERE n < 10000"
     return Epochs(query, shared.uri, **{**defaults, **arguments})
 
 
@@ -52,8 +50,7 @@ def test_an_epoch_is_taken_up_again_where_it_was(shared, buffer, skip):
 
 def test_an_epoch_that_is_left_stops_its_queries(shared, connection):
     query = "SELECT a.n, b.text FROM numbers a CROSS JOIN (SELECT text FROM numbers LIMIT 50) b"
-    many = {"column": "n", "partitions": 5, "batch_size": 300, "shuffle_buffer": 900, "seed": 7, "drop_last": False}
-    batches = Epochs(query, shared.uri, **many).batches()
+    batches = epochs(shared, query, shuffle_buffer=900).batches()
     assert len(next(batches)["n"]) == 300
     # The one that is read, and the next one.
     wait_for(lambda: len(running(connection)) == 2)
@@ -63,8 +60,7 @@ def test_an_epoch_that_is_left_stops_its_queries(shared, connection):
 
 def test_an_epoch_fails_where_a_partition_does(shared, connection, table):
     connection.execute(f"CREATE TABLE {table} AS SELECT n FROM numbers WHERE n < 1000")
-    plan = {"column": "n", "partitions": 5, "batch_size": 10, "shuffle_buffer": 0, "seed": 7, "drop_last": False}
-    source = Epochs(f"SELECT n, 100 / (900 - n) AS ratio FROM {table}", shared.uri, **plan)
+    source = epochs(shared, f"SELECT n, 100 / (900 - n) AS ratio FROM {table}", batch_size=10)
     batches = source.batches()
     values = []
     with pytest.raises(bowshot.DataError, match="zero"):
@@ -91,11 +87,7 @@ def test_columns_become_arrays(shared):
         "SELECT CAST(2 AS SMALLINT) AS small, 1.5::REAL AS real, true AS flag, 'x' AS text, DATE '1970-01-03' AS day,"
         " CAST(NULL AS BIGINT) AS missing, [CAST(1 AS DOUBLE), CAST(n AS DOUBLE)] AS pair, [n] AS one FROM numbers WHERE n < 2"
     )
-    (batch,) = (
-        epochs(shared, column=None)
-        .__class__(sql, shared.uri, column=None, partitions=1, batch_size=10, shuffle_buffer=0, seed=0, drop_last=False)
-        .batches()
-    )
+    (batch,) = epochs(shared, sql, column=None, partitions=1, batch_size=10).batches()
     assert {name: array.dtype.kind for name, array in batch.items()} == {
         "small": "i", "real": "f", "flag": "b", "text": "O", "day": "M", "missing": "f", "pair": "f", "one": "i"
     }  # fmt: skip

@@ -14,7 +14,8 @@ import weakref
 
 import pyarrow as pa
 import pytest
-from test_stopping import later, wait_for
+from conftest import wait_for
+from test_stopping import later
 
 import bowshot
 from bowshot._wire import translated

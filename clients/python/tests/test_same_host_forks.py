@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
+from conftest import wait_for
 from test_same_host import memories
-from test_stopping import wait_for
 
 import bowshot
 

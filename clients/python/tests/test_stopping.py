@@ -10,19 +10,9 @@ import time
 
 import pyarrow as pa
 import pytest
-from conftest import ENDLESS, LONG, running
+from conftest import ENDLESS, LONG, PATIENCE, running, side_by_side, wait_for
 
 import bowshot
-
-# Far more than anything takes on a busy machine; what does not end would take for ever.
-PATIENCE = 120
-
-
-def wait_for(check):
-    deadline = time.monotonic() + PATIENCE
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -56,11 +46,9 @@ def test_cancel_while_rows_are_read(shared, connection, how, endpoints):
     with shared.connect(autocommit=True, options={"endpoints": endpoints}) as other:
         result = other.sql(LONG)
         later(result.cancel)
-        began = time.monotonic()
         with pytest.raises(bowshot.QueryCancelledError) as caught:
             for _ in getattr(result, how)():
                 pass
-        assert time.monotonic() - began < PATIENCE
         assert caught.value.query_id == result.query_id
         wait_for(lambda: not running(connection))
         assert other.sql("SELECT 1").arrow().num_rows == 1
@@ -82,10 +70,8 @@ def test_cancel_before_the_answer(shared, connection):
 def test_time_limits(shared, connection):
     with shared.connect(autocommit=True, timeout=0.5) as other:
         for statement in (lambda: other.sql(ENDLESS), lambda: other.execute(ENDLESS), lambda: other.sql(LONG).arrow()):
-            began = time.monotonic()
             with pytest.raises(bowshot.StatementTimeoutError):
                 statement()
-            assert time.monotonic() - began < PATIENCE
         with pytest.raises(bowshot.StatementTimeoutError):  # noqa: PT012
             for _ in other.sql(LONG).batches():
                 time.sleep(0.05)
@@ -186,31 +172,25 @@ def test_an_ingest_that_is_stopped_writes_nothing(shared, connection, table, how
 
 @pytest.mark.parametrize("how", ["batches", "arrow"])
 def test_a_server_that_dies_while_rows_are_read(folder, how):
-    server = bowshot.server(folder)
-    try:
+    with bowshot.server(folder) as server:
         connection = server.connect(autocommit=True, options={"endpoints": "4"})
         result = connection.sql(LONG)
         if how == "batches":
             assert next(result.batches()).num_rows > 0
             result = connection.sql(LONG)
         later(os.kill, server.process.pid, signal.SIGKILL)
-        began = time.monotonic()
         with pytest.raises(bowshot.OperationalError):
             for _ in getattr(result, how)():
                 pass
-        assert time.monotonic() - began < PATIENCE
         with pytest.raises(bowshot.OperationalError):
             connection.sql("SELECT 1")
         connection.close()
-    finally:
-        server.stop()
 
 
 def test_a_server_that_dies_while_rows_are_written(folder, tmp_path):
     data = tmp_path / "data"
     rows = pa.record_batch({"a": range(1000)})
-    server = bowshot.server(folder, data=data)
-    try:
+    with bowshot.server(folder, data=data) as server:
         connection = server.connect(autocommit=True)
         connection.ingest("kept", [rows])
 
@@ -221,19 +201,15 @@ def test_a_server_that_dies_while_rows_are_written(folder, tmp_path):
             while True:
                 yield rows
 
-        for name, mode in (("kept", "append"),):
-            with pytest.raises(bowshot.Error):
-                connection.ingest(name, dying(), mode=mode)
+        with pytest.raises(bowshot.Error):
+            connection.ingest("kept", dying(), mode="append")
         connection.close()
-    finally:
-        server.stop()
     with bowshot.server(folder, data=data) as again, again.connect() as connection:
         assert connection.table("kept").count() == 1000
 
 
 def test_a_session_that_is_gone_is_an_error_and_no_new_session(folder):
-    server = bowshot.server(folder)
-    try:
+    with bowshot.server(folder) as server:
         connection = server.connect(autocommit=True, options={"schema": "system"})
         other = server.connect(autocommit=True)
         # Another connection of the same session ends it.
@@ -242,23 +218,14 @@ def test_a_session_that_is_gone_is_an_error_and_no_new_session(folder):
         with pytest.raises(bowshot.NotFoundError, match="session"):
             connection.sql("SELECT 1")
         connection.close()
-    finally:
-        server.stop()
 
 
 def test_many_connections_at_once(shared):
-    found = []
-
     def work(number):
         with shared.connect(autocommit=True) as connection:
-            found.append(connection.sql("SELECT ? + 0 AS n, count(*) FROM numbers", [number]).arrow()["n"][0].as_py())
+            return connection.sql("SELECT ? + 0 AS n, count(*) FROM numbers", [number]).arrow()["n"][0].as_py()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(24)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(found) == list(range(24))
+    assert side_by_side(work, 24) == list(range(24))
 
 
 def test_progress_is_shown_and_taken_away(connection):

@@ -121,32 +121,11 @@ def connect(
     A server on this machine shares memory with its clients, so that results are mapped and not received. `same_host=False` does
     without, `same_host=True` is an error where that is not possible; `Connection.transport` and `Result.transport` tell.
     """
-    arguments: dict[str, Any] = {
-        "user": user,
-        "password": password,
-        "token": token,
-        "oidc_issuer": oidc_issuer,
-        "oidc_client_id": oidc_client_id,
-        "oidc_client_secret": oidc_client_secret,
-        "oidc_flow": oidc_flow,
-        "oidc_scope": oidc_scope,
-        "oidc_audience": oidc_audience,
-        "oidc_token": oidc_token,
-        "oidc_cache": oidc_cache,
-        "options": None if options is None else dict(options),
-        "autocommit": autocommit,
-        "timeout": timeout,
-        "connect_timeout": connect_timeout,
-        "progress": progress,
-        "headers": headers,
-        "tls_ca": tls_ca,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "tls_verify": tls_verify,
-        "tls_server_name": tls_server_name,
-        "same_host": None if same_host == "auto" else same_host,
-    }
-    return Connection(configure(uri, **arguments))
+    # Each argument is a setting of the same name.
+    arguments: dict[str, Any] = dict(locals())
+    arguments["options"] = None if options is None else dict(options)
+    arguments["same_host"] = None if same_host == "auto" else same_host
+    return Connection(configure(**arguments))
 
 
 __all__ = [

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "dbt" / "src"), str(ROOT / "python" / "src")]
 
 import bowshot  # noqa: E402
@@ -32,3 +32,11 @@ def dbt_profile_target(server):
 @pytest.fixture(scope="class")
 def profile_user():
     return None
+
+
+@pytest.fixture(scope="module")
+def test_data_dir():
+    """The files of the tests of hooks, which are in the package."""
+    import dbt.tests.adapter
+
+    return str(pathlib.Path(next(iter(dbt.tests.adapter.__path__))) / "hooks" / "data")
