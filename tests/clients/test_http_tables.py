@@ -24,6 +24,8 @@ def test_tables(server):
     assert ask(server, "GET", "/v1/tables/nowhere").error() == (404, "not_found")
     rows = ask(server, "GET", "/v1/tables/nation/rows?limit=3&format=csv").body
     assert len(rows.splitlines()) == 4
+    for path, status in (("a..b", 400), ("nowhere/rows", 404), ("nation/rows?limit=-1", 400)):
+        assert ask(server, "GET", f"/v1/tables/{path}").status == status, path
 
 
 def test_uploads(store, table):
