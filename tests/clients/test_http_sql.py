@@ -53,6 +53,21 @@ def test_types_are_those_of_flight(server):
     assert sql(server, "SELECT * FROM plain_types", accept="text/csv").status == 200
 
 
+def test_parameters_and_options(server):
+    assert order(server, "SELECT count(*) FROM nation WHERE n_nationkey < $1 AND n_name >= $2", 5, "B").rows() == [[3]]
+    assert order(server, "SELECT $1 + 1", 41).rows() == [[42]]
+    assert order(server, "SELECT $1 IS NULL", None).rows() == [[True]]
+    assert order(server, "SELECT CAST($1 AS DATE) = DATE '2024-02-29'", "2024-02-29").rows() == [[True]]
+    assert order(server, "SELECT 1 LIMIT $1", 1.5).error() == (400, "invalid")
+    assert order(server, "SELECT $1", 1, 2).error() == (400, "invalid")
+    assert order(server, "SELECT $1").error() == (400, "invalid")
+    assert order(server, "SELECT 1; SELECT $1", 1).error() == (400, "invalid")
+    options = {"time_zone": "+02:00"}
+    assert order(server, "SHOW time_zone", options=options).rows()[0][-1] == "+02:00"
+    assert sql(server, "SHOW time_zone").rows()[0][-1] == "+00:00"
+    assert order(server, "SELECT 1", options={"colour": "red"}).error() == (400, "invalid")
+
+
 def test_errors(server):
     for text, expected in (
         ("SELEC 1", (400, "syntax")),
@@ -65,6 +80,23 @@ def test_errors(server):
         answer = sql(server, text)
         assert answer.error() == expected or (answer.status == 400 and text == ""), (text, answer.body)
         assert answer.headers["content-type"] == "application/json"
+    position = sql(server, "SELECT 1; SELECT FROM FROM x").json()["error"].get("position")
+    assert position is None or position > 10
+    assert ask(server, "POST", "/v1/sql", b"SELECT 1", content_type="image/png").error() == (415, "unsupported")
+    assert sql(server, "SELECT 1", accept="image/png").error() == (406, "unsupported")
+    assert sql(server, " " * (5 << 20)).error() == (413, "limit_reached")
+    assert ask(server, "POST", "/v1/sql", b"{", content_type="application/json").error() == (400, "invalid")
+    text = {"content_type": "text/plain"}
+    assert ask(server, "POST", "/v1/sql", b"SELECT '\xff'", **text).error() == (400, "invalid")
+    assert ask(server, "POST", "/v1/sql", b"x", content_encoding="gzip", **text).error() == (415, "unsupported")
+    assert ask(server, "POST", "/v1/sql", iter([b"SELECT", b" 7"]), **text).rows() == [[7]]
+    assert ask(server, "POST", "/v1/sql", iter([b" " * (1 << 20)] * 5), **text).error() == (413, "limit_reached")
+    assert ask(server, "POST", "/v1/sql?format=csv", b"SELECT 7 AS a", **text).body == b"a\r\n7\r\n"
+    for query in ("format=xml", "form=csv"):
+        assert ask(server, "POST", f"/v1/sql?{query}", b"SELECT 1", **text).error() == (400, "invalid")
+    assert sql(server, "SELECT INTERVAL '1 month'", accept=PARQUET).error() == (400, "unsupported")
+    for body in (b'{"options": {"colour": 1}}', b"[", b'{"option": {}}'):
+        assert ask(server, "POST", "/v1/sessions", body, content_type="application/json").error() == (400, "invalid")
     slow = order(server, SLOW, options={"statement_timeout_ms": 200})
     assert slow.error() == (504, "timeout")
 
@@ -119,7 +151,9 @@ def test_a_transaction_in_a_session(store, table):
     assert sql(store, f"BEGIN; INSERT INTO {table} VALUES (3)").error() == (400, "invalid")
     assert sql(store, f"SELECT count(*) FROM {table}").rows() == [[0]]
     assert ask(store, "DELETE", f"/v1/sessions/{token}").status == 204
-    assert sql(store, "SELECT 1", **session).error() == (404, "not_found")
+    assert ask(store, "DELETE", f"/v1/sessions/{token}").status == 404
+    for gone in (token, "", "x", "00000000-0000-0000-0000-000000000000"):
+        assert sql(store, "SELECT 1", x_bowshot_session=gone).error() == (404, "not_found")
     changed = sql(store, f"INSERT INTO {table} VALUES (4)", accept="text/csv")
     assert (changed.headers["x-bowshot-rows-affected"], changed.body) == ("1", b"")
     assert sql(store, f"INSERT INTO {table} VALUES (5) RETURNING a").rows() == [[5]]

@@ -12,6 +12,19 @@ from http_sql import FILE, PARQUET, STREAM, ask, file, parquet, sql, stream
 from server import Server
 
 
+def test_tables(server):
+    names = {entry["name"] for entry in ask(server, "GET", "/v1/tables?schema=main").json()["tables"]}
+    assert {"nation", "orders", "lineitem", "plain_types"} <= names
+    for name in ("nation", "main.nation", "bowshot.main.nation"):
+        told = ask(server, "GET", f"/v1/tables/{name}").json()
+        assert [column["name"] for column in told["columns"]] == ["n_nationkey", "n_name"]
+    assert ask(server, "GET", "/v1/tables/nowhere").error() == (404, "not_found")
+    rows = ask(server, "GET", "/v1/tables/nation/rows?limit=3&format=csv").body
+    assert len(rows.splitlines()) == 4
+    for path, status in (("a..b", 400), ("nowhere/rows", 404), ("nation/rows?limit=-1", 400)):
+        assert ask(server, "GET", f"/v1/tables/{path}").status == status, path
+
+
 def test_uploads(store, table):
     rows = pa.table({"n": pa.array(range(10_000), pa.int64()), "s": [f"text {n}" for n in range(10_000)]})
     path = f"/v1/tables/{table}"

@@ -56,6 +56,7 @@ def rules(tmp_path_factory):
 def test_tools_are_listed_and_only_read(server):
     told = request(server, "initialize", {"protocolVersion": "2025-06-18"})["result"]
     assert told["protocolVersion"] == "2025-06-18" and "tools" in told["capabilities"]
+    assert request(server, "initialize", {"protocolVersion": "2024-11-05"})["result"]["protocolVersion"] == "2025-11-25"
     tools = request(server, "tools/list")["result"]["tools"]
     assert [tool["name"] for tool in tools] == ["list_tables", "describe_table", "query", "explain"]
     assert all(tool["annotations"]["readOnlyHint"] and tool["inputSchema"]["type"] == "object" for tool in tools)
@@ -124,7 +125,8 @@ def test_nothing_but_reading_runs(store, table, text):
 
 
 def test_errors_are_results_for_the_model(server):
-    for arguments in ({"sql": "SELEC 1"}, {"sql": "SELECT 1", "max_rows": 0}, {"sql": "SELECT 1", "rows": 1}, {}):
+    refused = {"sql": "SELECT 1", "max_rows": 10_001}, {"sql": ""}, {}
+    for arguments in (*refused, {"sql": "SELEC 1"}, {"sql": "SELECT 1", "max_rows": 0}, {"sql": "SELECT 1", "rows": 1}):
         text, told, failed = call(server, "query", arguments)
         assert failed and told["error"]["message"] in text
     text, told, failed = call(server, "query", {"sql": "SELECT * FROM nowhere"})
@@ -157,13 +159,18 @@ def test_what_is_no_request(server):
     assert post(server, "[]").json()["error"]["code"] == -32600
     assert request(server, "resources/list")["error"]["code"] == -32601
     assert request(server, "tools/call", {"name": "drop"})["error"]["code"] == -32602
-    assert post(server, json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})).status == 202
+    for message in ({"id": None, "method": "ping"}, {"id": 1}):
+        assert post(server, json.dumps({"jsonrpc": "2.0", **message})).json()["error"]["code"] == -32600
+    assert post(server, json.dumps({"id": 1, "method": "ping"})).json()["error"]["code"] == -32600
+    for message in ({"method": "notifications/initialized"}, {"id": 1, "result": {}}):
+        assert post(server, json.dumps({"jsonrpc": "2.0", **message})).status == 202
     assert post(server, ping, content_type="text/plain").status == 415
     assert post(server, ping, origin="https://evil.example").error() == (403, "denied")
     assert post(server, ping, host="evil.example").error() == (403, "denied")
     assert post(server, ping, mcp_protocol_version="1999-01-01").status == 400
-    answer = ask(server, "GET", "/mcp")
-    assert answer.status == 405 and answer.headers["allow"] == "POST"
+    for method in ("GET", "DELETE", "PUT"):
+        answer = ask(server, method, "/mcp")
+        assert answer.status == 405 and answer.headers["allow"] == "POST"
 
 
 def test_agents_of_other_machines_need_a_login():
@@ -173,6 +180,8 @@ def test_agents_of_other_machines_need_a_login():
         server = types.SimpleNamespace(http=process.ports["http"].rstrip("/"))
         assert post(server, ping).error() == (403, "denied")
         assert sql(server, "SELECT 1").rows() == [[1]]
+    with Server(environment={"BOWSHOT_HTTP_MCP": "off"}) as off:
+        assert post(off, ping).error() == (403, "denied")
     environment = clean_environment({"BOWSHOT_HTTP_MCP": "on"})
     ended = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 2 and "`http_mcp` is `on`" in ended.stderr, ended.stderr

@@ -69,7 +69,7 @@ def test_connect(connection):
     assert connection.execute("SELECT current_setting('application_name')").fetchone() == ("",)
 
 
-@pytest.mark.parametrize("options", [{"dbname": "nowhere"}, {"options": "-c colour=red"}])
+@pytest.mark.parametrize("options", [{"dbname": "nowhere"}, {"options": "-c colour=red"}, {"options": "-x"}, {"replication": "true"}])
 def test_sessions_that_cannot_be_had(shop, options):
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(**address(shop, **options))

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 from workbook import workbook
 
@@ -16,15 +17,20 @@ def prepare(folder: pathlib.Path):
         part = folder / "sales" / f"year={year}"
         part.mkdir(parents=True)
         (part / "a.csv").write_text(f"amount,note\n{year},x\n1,y\n")
+    (folder / "told.csv").write_text("Title\na;b\n1;2,5\n2;3,5\n")
     (folder / "raw.txt").write_text("1;x\n2;y\n")
     (folder / "bad.csv").write_text("a,b\n1,2\n3,x\n5,6\n")
     (folder / "open.csv").write_text('a,b\n1,"x\n2,y\n')
     (folder / "late.json").write_text('{"a":1}\n' * 20_000 + '{"a":1.5,"z":2}\n')
     (folder / "tags.json").write_text('{"a":1}\n' * 20_000 + '{"a":2,"z":{"x":1}}\n')
     # Behind the rows that types are taken from.
-    usual = "1,true,2024-01-01T10:00:00,1.5\n" * 20_480
-    for name, row in LATE.items():
-        (folder / f"late_{name}.csv").write_text(f"a,b,c,d\n{usual}{row}\n")
+    for name, (column, value) in LATE.items():
+        row = USUAL | {column: value}
+        usual = (",".join(USUAL.values()) + "\n") * 20_480
+        (folder / f"late_{name}.csv").write_text(",".join(USUAL) + f"\n{usual}{','.join(row.values())}\n")
+    usual = '{"a":1,"s":{"x":1},"t":"2024-01-01T10:00:00","n":null,"l":[1]}\n' * 20_000
+    for name, row in LATE_JSON.items():
+        (folder / f"late_{name}.json").write_text(f"{usual}{row}\n")
     (folder / "names.csv").write_text("John\nAnn,Lee,NY\nBob,Ray,LA\n")
     (folder / "a?c.csv").write_text("n\n1\n")
     (folder / "abc.csv").write_text("n\n2\n")
@@ -34,6 +40,11 @@ def prepare(folder: pathlib.Path):
             part = folder / table / f"k={value}"
             part.mkdir(parents=True)
             (part / "1.csv").write_text("n\n1\n")
+    for table, texts in TOGETHER.items():
+        (folder / table).mkdir()
+        for number, text in enumerate(texts):
+            (folder / table / f"{number}.csv").write_text(text)
+    pl.DataFrame({"id": [1, 2], "h": pl.Series([1, 2], dtype=pl.Int128)}).write_parquet(folder / "wide_numbers.parquet")
     with duckdb.connect() as other:
         other.sql(f"COPY (SELECT 1 AS id, 'x'::VARIANT AS v) TO '{folder / 'variant.parquet'}'")
     sheets = {"First": [["a"], [1], [2]], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
@@ -54,17 +65,35 @@ def prepare(folder: pathlib.Path):
 
 
 # Rows that the types of those before would change.
+USUAL = {"a": "1", "b": "true", "c": "2024-01-01T10:00:00", "d": "1.5", "e": "2024-01-01", "f": "10:00:00"}
 LATE = {
-    "padded": "007,true,2024-01-01T10:00:00,1.5",
-    "truth": "1,1,2024-01-01T10:00:00,1.5",
-    "zone": "1,true,2024-01-01T10:00:00+02:00,1.5",
-    "digits": "1,true,2024-01-01T10:00:00,9007199254740993",
-}
+    "padded": ("a", "007"), "sign": ("a", "+1"), "truth": ("b", "1"), "word": ("b", "yes"), "zone": ("c", "2024-01-01T10:00:00+02:00"),
+    "fraction": ("c", "2024-01-01T10:00:00.5"), "padded_real": ("d", "007.5"), "digits": ("d", "9007199254740993"),
+    "moment": ("e", "2024-01-01T10:00:00"), "fine_time": ("f", "10:00:00.123456789"), "zoned_time": ("f", "10:00:00+02:00"),
+}  # fmt: skip
+LATE_JSON = {
+    "large": '{"a":18446744073709551615}', "text": '{"a":"x"}', "member": '{"s":{"y":5}}', "number": '{"s":3}', "list": '{"l":[1,2.5]}',
+    "null": '{"n":4}', "moments": '{"t":"2024-01-01T10:00:00.25"}', "zones": '{"t":"2024-01-01T10:00:00Z"}', "instead": '{"t":5}',
+}  # fmt: skip
 
 # Folders `k=…` of a table.
 KEYS = {
     "codes": ["007", "7"],
     "moments": ["2024-01-01%2000%3A00%3A00.000000", "2024-01-02%2010%3A00%3A00.000000"],
+    "months": ["01", "02"],
+    "zeros": ["-0", "0"],
+    "days": ["2024-01-01", "2024-02-29"],
+    "fine": ["2024-01-01%2000%3A00%3A00.000000001"],
+    "zoned": ["2024-01-01%2000%3A00%3A00Z"],
+    "spellings": ["2024-01-01%2000%3A00%3A00", "2024-01-01T00%3A00%3A00"],
+    "both": ["2024-01-01%2000%3A00%3A00", "2024-01-01"],
+}
+
+# Files of one table.
+TOGETHER = {
+    "united": ["a,b\n1,x\n2,y\n", "c,b,a\ntrue,z,2.5\n", "", "b\nonly\n"],
+    "second_headless": ["a,b\n1,x\n2,y\n", "3,z\n4,w\n"],
+    "all_headless": ["1,x\n2,y\n", "p,z\nq,w\n"],
 }
 
 # Statements in their order, with their rows (null for any) or with words of their refusal.

@@ -162,15 +162,7 @@ fn command(command: Vec<u8>) -> FlightDescriptor {
 
 /// The messages that send batches under a descriptor.
 fn upload(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<FlightData> {
-    upload_with(descriptor, batches, EncodeOptions::default())
-}
-
-fn upload_with(
-    descriptor: FlightDescriptor,
-    batches: &[RecordBatch],
-    options: EncodeOptions,
-) -> Vec<FlightData> {
-    let mut encoder = Encoder::new(batches[0].schema(), options).unwrap();
+    let mut encoder = Encoder::new(batches[0].schema(), EncodeOptions::default()).unwrap();
     let mut messages = vec![encoder.schema_message().unwrap()];
     for batch in batches {
         messages.extend(encoder.encode(batch).unwrap());

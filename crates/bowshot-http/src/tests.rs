@@ -6,7 +6,6 @@ mod formats;
 mod grpc_web;
 mod lifecycle;
 mod malformed_requests;
-mod mcp;
 mod mutated_bodies;
 mod operations;
 mod sessions;
@@ -65,11 +64,6 @@ impl Running {
     async fn sql(&self, sql: &str, accept: &str) -> Reply {
         self.ask("POST", "/v1/sql", &[("content-type", "text/plain"), ("accept", accept)], sql.as_bytes())
             .await
-    }
-
-    /// An order as JSON.
-    async fn order(&self, order: &str) -> Reply {
-        self.ask("POST", "/v1/sql", &[("content-type", "application/json")], order.as_bytes()).await
     }
 
     async fn stop(self) {

@@ -6,9 +6,7 @@ mod prepared;
 mod query;
 mod tls;
 
-use crate::capability::{
-    CONNECT_WITH_DB, DEPRECATE_EOF, MULTI_STATEMENTS, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41,
-};
+use crate::capability::{CONNECT_WITH_DB, DEPRECATE_EOF, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41};
 use crate::serve;
 use bowshot_api::Limits;
 use bowshot_rowwire::ListenOptions;
@@ -44,7 +42,7 @@ impl Port {
     }
 
     async fn raw(&self) -> Client<TcpStream> {
-        Client { stream: TcpStream::connect(self.address).await.unwrap(), number: 0, has_eof: false, id: 0 }
+        Client { stream: TcpStream::connect(self.address).await.unwrap(), number: 0, has_eof: false }
     }
 
     /// A session of a server without users.
@@ -67,8 +65,6 @@ struct Client<S> {
     stream: S,
     number: u8,
     has_eof: bool,
-    /// The number of the connection.
-    id: u32,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
@@ -77,7 +73,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         let greeting = self.next().await.unwrap();
         assert!(greeting.starts_with(b"\x0a8.0.36-Bowshot-"), "{greeting:?}");
         let end = greeting.iter().position(|byte| *byte == 0).unwrap();
-        self.id = u32::from_le_bytes(greeting[end + 1..end + 5].try_into().unwrap());
         assert!(greeting.ends_with(b"\0caching_sha2_password\0"));
         let low = u32::from(u16::from_le_bytes([greeting[end + 14], greeting[end + 15]]));
         let high = u32::from(u16::from_le_bytes([greeting[end + 19], greeting[end + 20]]));
@@ -272,6 +267,3 @@ fn column(packet: &[u8]) -> String {
     assert_eq!(packet[fixed], 0x0c, "{packet:?}");
     format!("{name} {}", packet[fixed + 7])
 }
-
-/// Clients that send several statements at once.
-const MULTI: u32 = CLIENT | MULTI_STATEMENTS;

@@ -6,7 +6,6 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use bowshot_api::ErrorKind;
 use datafusion::catalog::SchemaProvider;
 use datafusion::physical_plan::execute_stream;
-use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -24,30 +23,6 @@ fn replace_parquet(path: &Path, batch: &RecordBatch) {
     let beside = path.with_extension("tmp");
     write_parquet(&beside, batch);
     std::fs::rename(beside, path).unwrap();
-}
-
-#[tokio::test]
-async fn new_replaced_and_deleted_files_are_seen() {
-    let folder = tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    write(&at("a.csv"), "n\n1\n");
-    write_parquet(&at("p.parquet"), &constant(1, 10));
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.names(), ["a", "p"]);
-    assert_eq!(world.value("select sum(n) from p").await, "10");
-    // Same size and same number of rows, another content.
-    replace_parquet(&at("p.parquet"), &constant(2, 10));
-    assert_eq!(world.value("select sum(n) from p").await, "20");
-    assert_eq!(world.value("select min(n) from p").await, "2");
-    // In place, with another schema.
-    write(&at("a.csv"), "n,m\n7,x\n");
-    assert_eq!(world.types("a").await, "n Int64, m Utf8");
-    assert_eq!(world.value("select n from a").await, "7");
-    write(&at("b.csv"), "n\n3\n");
-    assert_eq!(world.value("select n from b").await, "3");
-    std::fs::remove_file(at("b.csv")).unwrap();
-    assert_eq!(world.names(), ["a", "p"]);
-    assert!(world.rows("select * from b").await.is_err());
 }
 
 #[tokio::test]
@@ -181,60 +156,6 @@ async fn a_file_overwritten_under_a_query_is_an_error() {
     assert_eq!(world.value("select sum(n) from big").await, "6000000");
     let error = scan_across(&world, &csv, |path| write(path, "n\n")).await.unwrap_err();
     says(&error, ErrorKind::Conflict, &["big.csv"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn readers_and_a_writer_never_mix_two_contents() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("big.parquet");
-    let rows = 50_000;
-    write_parquet(&path, &constant(1, rows));
-    let world = Arc::new(World::configured(
-        vec![SourceSpec::new(None, path.clone())],
-        StorageOptions { refresh: Duration::ZERO, ..StorageOptions::default() },
-        SessionConfig::new().with_target_partitions(2),
-    ));
-    let (finished, is_finished) = tokio::sync::watch::channel(false);
-    let writer = std::thread::spawn(move || {
-        for value in 2..40 {
-            replace_parquet(&path, &constant(value, rows));
-        }
-        finished.send(true).unwrap();
-    });
-    let mut answers = 0;
-    let mut readers = tokio::task::JoinSet::new();
-    for _ in 0..3 {
-        let (world, is_finished) = (Arc::clone(&world), is_finished.clone());
-        readers.spawn(async move {
-            let mut answers = 0;
-            while !*is_finished.borrow() {
-                match world.rows("select min(n), max(n), count(*), sum(n + 0) from big where n > 0").await {
-                    Ok(batches) => {
-                        let value = |column: usize| {
-                            let array = batches[0].column(column);
-                            arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(array).value(0)
-                        };
-                        assert_eq!(value(0), value(1));
-                        assert_eq!(value(2), 50_000);
-                        assert_eq!(value(3), value(0) * 50_000);
-                        answers += 1;
-                    }
-                    Err(error) => {
-                        let error = bowshot_object_store::find_error(&error)
-                            .unwrap_or_else(|| panic!("not ours: {error:?}"));
-                        says(&error, ErrorKind::Conflict, &["big.parquet", "again"]);
-                    }
-                }
-            }
-            answers
-        });
-    }
-    while let Some(reader) = readers.join_next().await {
-        answers += reader.unwrap();
-    }
-    writer.join().unwrap();
-    assert!(answers > 0);
-    assert_eq!(world.value("select max(n) from big").await, "39");
 }
 
 #[tokio::test]

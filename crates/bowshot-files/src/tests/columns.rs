@@ -7,7 +7,6 @@ use arrow::array::{
     Int64Array, ListArray, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::datatypes::Int32Type;
-use arrow::util::pretty::pretty_format_batches;
 use bowshot_api::ErrorKind;
 use bowshot_formats::decoded_columns::ColumnCache;
 use datafusion::physical_plan::{ExecutionPlan, collect};
@@ -156,29 +155,6 @@ async fn kept_columns_give_the_same_answers() {
 }
 
 #[tokio::test]
-async fn many_at_once_get_the_same_answers() {
-    let folder = tempdir().unwrap();
-    write_groups(&folder.path().join("part=1/a.parquet"), &mixed(0, ROWS));
-    settle();
-    let expected = expected(folder.path()).await;
-    let (expected, with) = (Arc::new(expected), Arc::new(world(folder.path(), 2 << 20)));
-    let mut tasks = tokio::task::JoinSet::new();
-    for worker in 0..6 {
-        let (expected, with) = (Arc::clone(&expected), Arc::clone(&with));
-        tasks.spawn(async move {
-            for turn in 0..2 * QUERIES.len() {
-                let place = (turn + 5 * worker) % QUERIES.len();
-                assert!(with.table(QUERIES[place]).await == expected[place], "{}", QUERIES[place]);
-            }
-        });
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
-    assert!(with.columns.bytes() <= 2 << 20);
-}
-
-#[tokio::test]
 async fn the_second_scan_keeps_what_the_third_finds() {
     let (_folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let sql = "select k, s from t";
@@ -264,28 +240,6 @@ fn scans(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
 }
 
 #[tokio::test]
-async fn another_content_is_another_file() {
-    let (folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
-    let path = folder.path().join("a.parquet");
-    let sql = "select sum(k) from t";
-    for _ in 0..3 {
-        assert_eq!(world.value(sql).await, (ROWS * (ROWS - 1) / 2).to_string());
-    }
-    let kept = world.columns.bytes();
-    assert!(kept > 0);
-    let beside = folder.path().join("next.tmp");
-    write_groups(&beside, &mixed(1, ROWS));
-    std::fs::rename(&beside, &path).unwrap();
-    settle();
-    for _ in 0..3 {
-        assert_eq!(world.value(sql).await, (ROWS * (ROWS + 1) / 2).to_string());
-    }
-    assert!(world.columns.bytes() < 2 * kept, "the old content's columns are gone");
-    std::fs::remove_file(&path).unwrap();
-    assert!(world.rows(sql).await.is_err());
-}
-
-#[tokio::test]
 async fn a_file_that_is_overwritten_while_it_is_read_gives_an_error_and_keeps_nothing() {
     let (folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
     let path = folder.path().join("a.parquet");
@@ -324,26 +278,4 @@ async fn small_files_are_left_alone() {
         assert_eq!(world.value("select sum(k) from t").await, "4950");
     }
     assert_eq!(world.columns.bytes(), 0);
-}
-
-#[tokio::test]
-async fn a_stream_that_is_dropped_leaves_no_half_of_a_column() {
-    let (_folder, world) = one_file(&mixed(0, ROWS), 64 << 20);
-    world.rows("select k from t").await.unwrap();
-    let counted = world.columns.bytes();
-    for _ in 0..3 {
-        let frame = world.context.sql("select k from t").await.unwrap();
-        let mut stream = frame.execute_stream().await.unwrap();
-        futures::StreamExt::next(&mut stream).await.unwrap().unwrap();
-        drop(stream);
-    }
-    for _ in 0..100 {
-        if world.columns.bytes() <= counted + ROWS as u64 * 9 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    let rows = world.rows("select * from t order by k").await.unwrap();
-    let found = pretty_format_batches(&rows).unwrap().to_string();
-    assert!(found == pretty_format_batches(&[mixed(0, ROWS)]).unwrap().to_string());
 }

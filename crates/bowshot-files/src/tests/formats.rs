@@ -1,111 +1,18 @@
-//! Each format: rows, types and compressions.
+//! Each format: rows, types, and files that are read together.
 
 use super::{World, says, write, write_parquet};
 use crate::{SourceSpec, StorageOptions};
 use arrow::array::{
-    ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
+    ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray,
+    StructArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::ErrorKind;
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::tempdir;
 
-pub(super) const ORDERS: &str = "id,name,price,day,at,ok\n\
-    1,apple,1.5,2024-01-31,2024-01-31T10:00:00,true\n\
-    2,\"pear, green\",2.25,2024-02-01,2024-02-01T11:30:00,false\n\
-    3,,,,,\n";
-
-#[tokio::test]
-async fn text_is_read_through_every_compression() {
-    let folder = tempdir().unwrap();
-    let zstd = |bytes: &[u8]| {
-        // Two frames, as parallel compressors write them.
-        let (head, tail) = bytes.split_at(20);
-        [head, tail].map(|part| compress(FileCompressionType::ZSTD, part)).concat()
-    };
-    let gzip = |bytes: &[u8]| {
-        let (head, tail) = bytes.split_at(20);
-        [head, tail].map(|part| compress(FileCompressionType::GZIP, part)).concat()
-    };
-    write(&folder.path().join("a.csv.gz"), gzip(ORDERS.as_bytes()));
-    write(&folder.path().join("b.csv.zst"), zstd(ORDERS.as_bytes()));
-    write(&folder.path().join("c.csv.bz2"), compress(FileCompressionType::BZIP2, ORDERS.as_bytes()));
-    write(&folder.path().join("d.csv.xz"), compress(FileCompressionType::XZ, ORDERS.as_bytes()));
-    write(&folder.path().join("e.jsonl.gz"), gzip(b"{\"id\":1,\"price\":1.5}\n{\"id\":2,\"price\":2.25}\n"));
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.names(), ["a", "b", "c", "d", "e"]);
-    for table in world.names() {
-        assert_eq!(world.value(&format!("select sum(price) from {table}")).await, "3.75", "{table}");
-    }
-}
-
-pub(super) fn compress(kind: FileCompressionType, bytes: &[u8]) -> Vec<u8> {
-    let bytes = bytes.to_vec();
-    let stream = futures::stream::once(async move { Ok(bytes::Bytes::from(bytes)) });
-    let compressed = kind.convert_to_compress_stream(futures::StreamExt::boxed(stream)).unwrap();
-    let runtime = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async move {
-            let parts: Vec<bytes::Bytes> = futures::TryStreamExt::try_collect(compressed).await.unwrap();
-            parts.concat()
-        })
-    });
-    runtime.join().unwrap()
-}
-
-#[tokio::test]
-async fn csv_files_of_one_table_go_by_column_name() {
-    let folder = tempdir().unwrap();
-    write(&folder.path().join("t/1.csv"), "a,b\n1,x\n2,y\n");
-    write(&folder.path().join("t/2.csv"), "c,b,a\ntrue,z,2.5\n");
-    write(&folder.path().join("t/3.csv"), "");
-    write(&folder.path().join("t/4.csv"), "b\nonly\n");
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.types("t").await, "a Float64, b Utf8, c Boolean");
-    assert_eq!(
-        world.table("select * from t order by b").await,
-        "+-----+------+------+\n\
-         | a   | b    | c    |\n\
-         +-----+------+------+\n\
-         |     | only |      |\n\
-         | 1.0 | x    |      |\n\
-         | 2.0 | y    |      |\n\
-         | 2.5 | z    | true |\n\
-         +-----+------+------+"
-    );
-}
-
-#[tokio::test]
-async fn large_csv_is_cut_into_ranges_without_loss() {
-    let folder = tempdir().unwrap();
-    let mut text = String::from("id,text\n");
-    for id in 0..200_000 {
-        text.push_str(&format!("{id},row {id} with some text to make it long enough to be cut\n"));
-    }
-    let path = folder.path().join("long.csv");
-    write(&path, &text);
-    let world = World::open(&[&path]);
-    assert!(world.table("explain select sum(id) from long").await.contains("file_groups={4 groups"));
-    assert_eq!(
-        world.value("select count(*) || ' ' || sum(id) || ' ' || count(text) from long").await,
-        "200000 19999900000 200000"
-    );
-    // One quoted line end anywhere forbids cutting.
-    text.push_str("200000,\"two\nlines\"\n");
-    write(&path, &text);
-    let world = World::open(&[&path]);
-    assert_eq!(world.value("select count(*) || ' ' || max(id) from long").await, "200001 200000");
-    assert!(!world.table("explain select sum(id) from long").await.contains("4 groups"));
-    // The line of a bad value is the line in the file, also behind a cut.
-    let broken = text.replace("\n150000,", "\nx,").replace("\"two\nlines\"", "one");
-    write(&path, &broken);
-    let error = World::open(&[&path]).error("select sum(id) from long").await;
-    says(&error, ErrorKind::Corrupt, &["long.csv", "line 150002", "`id`"]);
-}
-
-pub(super) fn people(from: i64, to: i64) -> RecordBatch {
+fn people(from: i64, to: i64) -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
     let names: ArrayRef = Arc::new(StringArray::from_iter_values((from..to).map(|id| format!("name {id}"))));
     RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
@@ -168,7 +75,7 @@ async fn parquet_files_with_different_columns_are_united() {
     );
 }
 
-pub(super) fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], stream: bool) {
+fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], stream: bool) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let file = std::fs::File::create(path).unwrap();
     let schema = batches[0].schema();
@@ -181,33 +88,6 @@ pub(super) fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], strea
         batches.iter().for_each(|batch| writer.write(batch).unwrap());
         writer.finish().unwrap();
     }
-}
-
-#[tokio::test]
-async fn arrow_files_and_streams_are_read() {
-    let folder = tempdir().unwrap();
-    let batches = [people(0, 1000), people(1000, 1001), people(1001, 5000)];
-    for (name, stream) in
-        [("a.arrow", false), ("b.feather", false), ("c.ipc", false), ("d.arrows", true), ("e.arrow", true)]
-    {
-        write_arrow(&folder.path().join(name), &batches, stream);
-    }
-    let world = World::open(&[folder.path()]);
-    for table in world.names() {
-        let sql = format!("select sum(id) || ' ' || max(name) || ' ' || count(*) from {table} where id <> 7");
-        assert_eq!(world.value(&sql).await, "12497493 name 999 4999", "{table}");
-        assert_eq!(world.value(&format!("select count(*) from {table}")).await, "5000", "{table}");
-        assert_eq!(
-            world.value(&format!("select name from {table} where id = 1000")).await,
-            "name 1000",
-            "{table}"
-        );
-        let limited = world.rows(&format!("select id from {table} limit 1500")).await.unwrap();
-        assert_eq!(limited.iter().map(RecordBatch::num_rows).sum::<usize>(), 1500, "{table}");
-    }
-    // The number of rows is known before any row is touched.
-    let plan = world.table("explain select count(*) from a").await;
-    assert!(!plan.contains("DataSourceExec: file_groups"), "{plan}");
 }
 
 #[tokio::test]
@@ -301,21 +181,6 @@ async fn avro_is_read() {
 }
 
 #[tokio::test]
-async fn json_strings_that_are_dates_or_times_get_those_types() {
-    let folder = tempdir().unwrap();
-    write(
-        &folder.path().join("t.jsonl"),
-        "{\"d\":\"2024-01-31\",\"t\":\"2024-01-31T10:00:00.5\",\"z\":\"2024-01-31T10:00:00Z\",\"s\":\"2024-01-31\",\"m\":\"2024-01-31T10:00:00Z\"}\n\
-         {\"d\":null,\"t\":\"2024-02-01 11:30:00\",\"z\":\"2024-01-31T12:00:00+02:00\",\"s\":\"soon\",\"m\":\"2024-01-31T10:00:00\"}\n",
-    );
-    let world = World::open(&[folder.path()]);
-    assert_eq!(world.types("t").await, "d Date32, t Timestamp(ms), z Timestamp(s, \"UTC\"), s Utf8, m Utf8");
-    assert_eq!(world.value("select count(*) from t where d = date '2024-01-31'").await, "1");
-    assert_eq!(world.value("select count(distinct z) from t").await, "1");
-    assert_eq!(world.value("select max(t) from t").await, "2024-02-01T11:30:00");
-}
-
-#[tokio::test]
 async fn big_endian_arrow_is_refused_as_what_it_is() {
     let mut builder = flatbuffers::FlatBufferBuilder::new();
     let fields = builder.create_vector::<flatbuffers::ForwardsUOffset<arrow_ipc::Field<'_>>>(&[]);
@@ -338,4 +203,46 @@ async fn big_endian_arrow_is_refused_as_what_it_is() {
     write(&path, stream);
     let error = World::open(&[&path]).error("select * from t").await;
     says(&error, ErrorKind::Unsupported, &["t.arrows", "big-endian"]);
+}
+
+fn one(column: ArrayRef) -> RecordBatch {
+    RecordBatch::try_from_iter([("a", column)]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_of_several_files_have_the_type_that_holds_both() {
+    let folder = tempdir().unwrap();
+    let decimal =
+        |value: i128| Arc::new(Decimal128Array::from(vec![value]).with_precision_and_scale(5, 2).unwrap());
+    for (number, (one_column, other, types, expected)) in [
+        (
+            Arc::new(Int32Array::from(vec![7])) as ArrayRef,
+            decimal(150) as ArrayRef,
+            "a Decimal128(12, 2)",
+            "7.00 1.50",
+        ),
+        (
+            Arc::new(Int64Array::from(vec![-1])),
+            Arc::new(UInt64Array::from(vec![u64::MAX])),
+            "a Decimal128(20, 0)",
+            "18446744073709551615 -1",
+        ),
+        (
+            Arc::new(arrow::array::Date32Array::from(vec![1])),
+            Arc::new(arrow::array::TimestampSecondArray::from(vec![1])),
+            "a Timestamp(s)",
+            "1970-01-02T00:00:00 1970-01-01T00:00:01",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.path().join(format!("t{number}"));
+        write_parquet(&path.join("1.parquet"), &one(one_column));
+        write_parquet(&path.join("2.parquet"), &one(other));
+        let world = World::named("t", &path);
+        assert_eq!(world.types("t").await, types);
+        let sql = "select cast(max(a) as varchar) || ' ' || cast(min(a) as varchar) from t";
+        assert_eq!(world.value(sql).await, expected, "{types}");
+    }
 }

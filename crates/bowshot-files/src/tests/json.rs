@@ -5,54 +5,6 @@ use super::{World, says, write};
 use bowshot_api::ErrorKind;
 use tempfile::tempdir;
 
-/// A file whose first 20,000 rows are alike, and one more row.
-fn with_late_row(path: &std::path::Path, row: &str) {
-    let usual = "{\"a\":1,\"s\":{\"x\":1},\"t\":\"2024-01-01T10:00:00\",\"n\":null,\"l\":[1]}\n";
-    write(path, format!("{}{row}\n", usual.repeat(20_000)));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_the_first_rows_do_not_show_is_found() {
-    let folder = tempdir().unwrap();
-    for (number, (row, told, sql, expected)) in [
-        ("{\"a\":1.5}", "`1.5` in column `a`", "select sum(a) from t", "20001.5"),
-        (
-            "{\"a\":18446744073709551615}",
-            "no value of type Int64",
-            "select max(a) from t",
-            "18446744073709551615",
-        ),
-        ("{\"a\":\"x\"}", "`\"x\"` in column `a`", "select max(a) from t", "x"),
-        ("{\"z\":7}", "the key `z` is no column", "select max(z) from t", "7"),
-        ("{\"s\":{\"y\":5}}", "the key `y` is no column", "select max(s['y']) from t", "5"),
-        ("{\"s\":3}", "`3` in column `s`", "select min(s) from t", "3"),
-        ("{\"l\":[1,2.5]}", "`2.5` in column `l`", "select max(l[2]) from t", "2.5"),
-        ("{\"n\":4}", "`4` in column `n`", "select max(n) from t", "4"),
-        (
-            "{\"t\":\"2024-01-01T10:00:00.25\"}",
-            "Timestamp(s)",
-            "select cast(max(t) as varchar) from t",
-            "2024-01-01T10:00:00.250",
-        ),
-        ("{\"t\":\"2024-01-01T10:00:00Z\"}", "Timestamp(s)", "select max(t) from t", "2024-01-01T10:00:00Z"),
-        ("{\"t\":5}", "Timestamp(s)", "select min(length(t)) from t", "1"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let path = folder.path().join(format!("{number}/t.json"));
-        with_late_row(&path, row);
-        // A table that is looked at rarely is looked at again at once.
-        let world = with_options(&path, "");
-        let error = world.error("select * from t").await;
-        says(&error, ErrorKind::Conflict, &["t.json", "line 20001", told]);
-        assert_eq!(world.value(sql).await, expected, "{row}");
-        assert_eq!(world.value("select count(*) from t").await, "20001");
-        let told = tokio::task::block_in_place(|| world.catalog.describe())[0].read_as.clone().unwrap();
-        assert!(told.contains("all rows looked at"), "{told}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_lose_nothing_are_taken() {
     let folder = tempdir().unwrap();

@@ -3,13 +3,11 @@
 mod changes;
 mod columns;
 mod csv;
-mod damaged;
 mod folders;
 mod footers;
 mod formats;
 mod json;
 mod statistics;
-mod values;
 
 use crate::{FileCatalog, SourceSpec, StorageOptions};
 use arrow::array::RecordBatch;
@@ -44,14 +42,7 @@ impl World {
     }
 
     pub(crate) fn with(sources: Vec<SourceSpec>, options: StorageOptions) -> Self {
-        Self::configured(sources, options, SessionConfig::new().with_target_partitions(4))
-    }
-
-    pub(crate) fn configured(
-        sources: Vec<SourceSpec>,
-        options: StorageOptions,
-        config: SessionConfig,
-    ) -> Self {
+        let config = SessionConfig::new().with_target_partitions(4);
         Self::keeping(sources, options, config, ColumnCache::new(64 << 20))
     }
 

@@ -13,12 +13,11 @@ use bowshot_formats::parquet::statistics::file_statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ScalarValue, Statistics as FileStatistics};
 use parquet::arrow::{ArrowWriter, parquet_to_arrow_schema};
-use parquet::data_type::ByteArray;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
 };
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::statistics::{Statistics, ValueStatistics};
+use parquet::file::statistics::Statistics;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,14 +44,6 @@ async fn value(path: &Path, what: &str, filter: &str) -> String {
     World::open(&[path]).value(&format!("select {what} from t where {filter}")).await
 }
 
-fn without_bounds(chunk: &ColumnChunkMetaData) -> Option<Statistics> {
-    Some(match chunk.statistics()? {
-        Statistics::Int64(_) => Statistics::int64(None, None, None, Some(0), false),
-        Statistics::ByteArray(_) => Statistics::byte_array(None, None, None, Some(0), false),
-        _ => Statistics::fixed_len_byte_array(None, None, None, Some(0), false),
-    })
-}
-
 fn is_second(chunk: &ColumnChunkMetaData, first: i64) -> bool {
     chunk.data_page_offset() > first
 }
@@ -66,55 +57,6 @@ fn first_end(path: &Path) -> i64 {
 
 fn footer(path: &Path) -> ParquetMetaData {
     ParquetMetaDataReader::new().parse_and_finish(&File::open(path).unwrap()).unwrap()
-}
-
-#[tokio::test]
-async fn bounds_of_some_row_groups_are_none_of_the_file() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("t.parquet");
-    // Of texts, numbers and decimals: what the second row group has alone, and its extremes.
-    let cases = [
-        (0, "s = 'm'", "s > 'c'", "s like 'x%'", "max(s)", "xyz", "min(s)", "a"),
-        (1, "i = 30", "i > 5", "i in (40, 50)", "max(i)", "40", "min(i)", "1"),
-        (2, "d = 30.0", "d > 5", "d between 35 and 45", "max(d)", "40.0", "min(d)", "1.0"),
-    ];
-    for (column, one, two, other, greatest, max, least, min) in cases {
-        for lacking in 0..2 {
-            table(&path);
-            let first = first_end(&path);
-            with_statistics(&path, column, |chunk| match is_second(chunk, first) {
-                true if lacking == 0 => None,
-                true => without_bounds(chunk),
-                false => chunk.statistics().cloned(),
-            });
-            assert_eq!(value(&path, "count(*)", one).await, "1", "{one}");
-            assert_eq!(value(&path, "count(*)", two).await, "2", "{two}");
-            assert_eq!(value(&path, "count(*)", other).await, "1", "{other}");
-            assert_eq!(value(&path, greatest, "true").await, max);
-            assert_eq!(value(&path, least, "true").await, min);
-        }
-    }
-}
-
-#[tokio::test]
-async fn what_is_cut_off_is_a_bound_and_no_value() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("t.parquet");
-    table(&path);
-    let first = first_end(&path);
-    let bytes = |text: &str| Some(ByteArray::from(text));
-    with_statistics(&path, 0, |chunk| {
-        let known = match is_second(chunk, first) {
-            true => {
-                ValueStatistics::new(bytes("m"), bytes("xz"), None, Some(0), false).with_max_is_exact(false)
-            }
-            false => ValueStatistics::new(bytes("a"), bytes("b"), None, Some(0), false),
-        };
-        Some(Statistics::ByteArray(known))
-    });
-    assert_eq!(value(&path, "max(s)", "true").await, "xyz");
-    assert_eq!(value(&path, "min(s)", "true").await, "a");
-    assert_eq!(value(&path, "count(*)", "s > 'xy'").await, "1");
 }
 
 fn statistics_of(path: &Path) -> FileStatistics {

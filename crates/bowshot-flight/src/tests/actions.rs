@@ -2,40 +2,8 @@
 
 use super::*;
 use crate::proto::CloseSessionResult;
-use arrow_flight::sql::{
-    ActionCancelQueryRequest, ActionCancelQueryResult, ActionCreatePreparedSubstraitPlanRequest, Any,
-    SubstraitPlan,
-};
-use arrow_flight::{CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty};
-
-#[tokio::test]
-async fn a_query_is_cancelled_in_both_forms() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let info = client.info("wait").await.unwrap().into_inner();
-    let request = CancelFlightInfoRequest { info: Some(info.clone()) }.encode_to_vec();
-    let body = client.action("CancelFlightInfo", request).await.unwrap().unwrap();
-    assert_eq!(CancelFlightInfoResult::decode(body).unwrap().status(), CancelStatus::Cancelled);
-    assert_eq!(code_of(client.get(ticket_of(&info)).await), Code::Cancelled);
-
-    let request = ActionCancelQueryRequest { info: info.encode_to_vec().into() };
-    let body = client.action("CancelQuery", any(&request)).await.unwrap().unwrap();
-    let result: ActionCancelQueryResult = Any::decode(body).unwrap().unpack().unwrap().unwrap();
-    assert_eq!(result.result, 1);
-
-    let mut foreign = info;
-    foreign.endpoint[0].ticket = Some(Ticket {
-        ticket: crate::ticket::QueryTicket {
-            query: bowshot_api::QueryId::random(),
-            partition: 0,
-            compression: bowshot_api::Compression::None,
-            voucher: bytes::Bytes::new(),
-        }
-        .encode(),
-    });
-    let request = CancelFlightInfoRequest { info: Some(foreign) }.encode_to_vec();
-    assert_eq!(code_of(client.action("CancelFlightInfo", request).await), Code::NotFound);
-}
+use arrow_flight::sql::{ActionCreatePreparedSubstraitPlanRequest, SubstraitPlan};
+use arrow_flight::{CancelFlightInfoRequest, Empty};
 
 #[tokio::test]
 async fn polling_ends_with_the_query() {

@@ -42,25 +42,6 @@ async fn a_session_that_was_named_outlives_its_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_stops_its_stream() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let request = client.request(Ticket { ticket: "wait".into() });
-    let mut stream = client.rpc.do_get(request).await.unwrap().into_inner();
-    // Schema and first batch come although the result never ends.
-    assert!(stream.message().await.unwrap().is_some());
-    assert!(stream.message().await.unwrap().is_some());
-    drop(stream);
-    port.until(|counts| counts.streams == 0).await;
-
-    let request = client.request(Ticket { ticket: "wait".into() });
-    let stream = client.rpc.do_get(request).await.unwrap();
-    port.until(|counts| counts.streams == 1).await;
-    drop((client, stream));
-    port.until(|counts| *counts == Counts::default()).await;
-}
-
-#[tokio::test]
 async fn a_panic_ends_its_own_call_only() {
     let port = Port::open().await;
     let mut client = port.client().await;
@@ -92,18 +73,6 @@ pub(super) async fn bare_call(port: &Port, method: &str, timeout: &str, body: Ve
     let answer = tokio::time::timeout(PATIENCE, http.send_request(request)).await.unwrap().unwrap();
     driver.abort();
     answer.headers().clone()
-}
-
-#[tokio::test]
-async fn the_clients_deadline_ends_the_wait() {
-    let port = Port::open().await;
-    let command = FlightDescriptor::new_cmd("hang").encode_to_vec();
-    let ticket = Ticket { ticket: "hang".into() }.encode_to_vec();
-    for (method, message) in [("GetFlightInfo", command), ("DoGet", ticket)] {
-        let headers = bare_call(&port, method, "50m", framed(message)).await;
-        assert_eq!(headers["grpc-status"], "4", "{method}");
-    }
-    assert!(port.client().await.info("rows 1").await.is_ok());
 }
 
 pub(super) fn framed(message: Vec<u8>) -> Vec<u8> {

@@ -6,8 +6,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, UnionFields};
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, CommandGetCatalogs, CommandPreparedStatementQuery,
-    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementUpdate,
-    DoPutPreparedStatementResult, DoPutUpdateResult,
+    CommandStatementIngest, DoPutPreparedStatementResult,
 };
 
 #[tokio::test]
@@ -69,32 +68,6 @@ async fn unions_are_bound_as_plain_values() {
     let query = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle });
     client.put(upload(command(query.clone()), &[batch])).await.unwrap();
     assert_eq!(rows(&client.get(query).await.unwrap()), 2);
-}
-
-#[tokio::test]
-async fn updates_are_answered_at_the_first_message() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let command = any(&CommandStatementUpdate { query: "update".to_owned(), transaction_id: None });
-    let first =
-        FlightData { flight_descriptor: Some(FlightDescriptor::new_cmd(command)), ..FlightData::default() };
-    // The stream stays open: the answer must not wait for its end.
-    let messages = futures::StreamExt::chain(futures::stream::iter([first]), futures::stream::pending());
-    let answer = tokio::time::timeout(PATIENCE, client.rpc.do_put(messages)).await.unwrap().unwrap();
-    let result = answer.into_inner().message().await.unwrap().unwrap();
-    assert_eq!(DoPutUpdateResult::decode(result.app_metadata).unwrap().record_count, 3);
-
-    let prepared = prepare(&mut client, "update", None).await;
-    assert_eq!(prepared.is_update, Some(true));
-    assert!(bowshot_ipc::read_schema_bytes(&prepared.dataset_schema).unwrap().fields().is_empty());
-    let handle = prepared.prepared_statement_handle;
-    let command = any(&CommandPreparedStatementUpdate { prepared_statement_handle: handle });
-    for batch in [numbers(vec![1, 2]), RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::empty()))] {
-        let result = client.put(upload(self::command(command.clone()), &[batch])).await.unwrap();
-        assert_eq!(DoPutUpdateResult::decode(result).unwrap().record_count, 3);
-    }
-    let result = client.put(upload(self::command(command), &[numbers(vec![])])).await.unwrap();
-    assert_eq!(DoPutUpdateResult::decode(result).unwrap().record_count, 0);
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use crate::Choices;
 use crate::client::{Client, Error, Login, Target};
 use bowshot_api::Limits;
 use bowshot_test_server::tls::{connect, file, server_config};
-use futures::StreamExt;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,16 +22,6 @@ async fn port(limits: Limits) -> Port {
 fn target(port: &Port, scheme: &str, ca_file: Option<&str>) -> Target {
     let uri = format!("{scheme}://{}", port.address);
     Target { ca_file: ca_file.map(file), ..Target::new(uri, Login::Anonymous) }
-}
-
-#[tokio::test]
-async fn rows_cross() {
-    let port = port(Limits::default()).await;
-    let client = Client::connect(&target(&port, "grpc+tls", Some("ca.pem"))).await.unwrap();
-    let query = client.execute("rows 100000").await.unwrap();
-    let rows: usize =
-        query.batches().map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>().await.iter().sum();
-    assert_eq!(rows, 100_000);
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! Transactions: what belongs to them, over which connection, and how they end.
 
 use super::*;
-use arrow_flight::SchemaResult;
 use arrow_flight::sql::{
     ActionBeginSavepointRequest, ActionBeginSavepointResult, ActionBeginTransactionRequest,
     ActionBeginTransactionResult, ActionClosePreparedStatementRequest, ActionEndSavepointRequest,
@@ -10,7 +9,7 @@ use arrow_flight::sql::{
 };
 use bowshot_api::TransactionId;
 
-pub(super) async fn begin(client: &mut Client) -> Bytes {
+async fn begin(client: &mut Client) -> Bytes {
     let body = client.action("BeginTransaction", any(&ActionBeginTransactionRequest {})).await;
     let result: ActionBeginTransactionResult =
         Any::decode(body.unwrap().unwrap()).unwrap().unpack().unwrap().unwrap();
@@ -36,7 +35,7 @@ async fn end_savepoint(client: &mut Client, savepoint_id: &Bytes, action: i32) -
 }
 
 /// The transaction of a handle, as the session below the door knows it.
-pub(super) fn id_of(handle: &Bytes) -> Option<TransactionId> {
+fn id_of(handle: &Bytes) -> Option<TransactionId> {
     TransactionId::from_slice(&handle[16..])
 }
 
@@ -48,31 +47,6 @@ fn update(text: &str, transaction_id: Option<Bytes>) -> Vec<FlightData> {
     let update = CommandStatementUpdate { query: text.to_owned(), transaction_id };
     let flight_descriptor = Some(command(any(&update)));
     vec![FlightData { flight_descriptor, ..FlightData::default() }]
-}
-
-#[tokio::test]
-async fn statements_run_in_their_transaction_over_every_connection() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let transaction = begin(&mut client).await;
-    let mut other = port.client().await;
-    for client in [&mut client, &mut other] {
-        let within = || Some(transaction.clone());
-        client.info(query("rows 1", within())).await.unwrap();
-        assert_eq!(rows(&client.get(query("rows 2", within())).await.unwrap()), 2);
-        let descriptor = FlightDescriptor::new_cmd(query("rows 3", within()));
-        client.rpc.poll_flight_info(descriptor).await.unwrap();
-        client.put(update("update", within())).await.unwrap();
-        let ran = |text: &str| (text.to_owned(), id_of(&transaction));
-        assert_eq!(port.server.runs(), ["rows 1", "rows 2", "rows 3", "update"].map(ran));
-        let request = client.request(FlightDescriptor::new_cmd(query("rows 1", within())));
-        let SchemaResult { schema } = client.rpc.get_schema(request).await.unwrap().into_inner();
-        assert_eq!(bowshot_ipc::read_schema_bytes(&schema).unwrap().fields().len(), 1);
-    }
-    client.info(query("rows 1", None)).await.unwrap();
-    client.put(update("update", Some(Bytes::new()))).await.unwrap();
-    let ran = |text: &str| (text.to_owned(), None);
-    assert_eq!(port.server.runs(), ["rows 1", "update"].map(ran));
 }
 
 #[tokio::test]

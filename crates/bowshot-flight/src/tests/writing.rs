@@ -1,10 +1,8 @@
 //! Rows into tables: by command and by path, whole and broken.
 
 use super::lifecycle::{bare_call, framed};
-use super::transactions::{begin, id_of};
 use super::*;
-use arrow::array::DictionaryArray;
-use arrow::datatypes::{Int32Type, Schema};
+use arrow::datatypes::Schema;
 use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableDefinitionOptions};
 use futures::StreamExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,34 +31,6 @@ fn check(port: &Port, effect: &str, batches: &[RecordBatch]) {
 }
 
 #[tokio::test]
-async fn rows_arrive_as_they_were_sent() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let batches = [numbers(vec![1, 2]), numbers(vec![3])];
-    assert_eq!(written(client.put(upload(into("T"), &batches)).await.unwrap()), 3);
-    check(&port, "T Create Append", &batches);
-
-    let transaction = begin(&mut client).await;
-    let full = CommandStatementIngest {
-        table_definition_options: Some(TableDefinitionOptions { if_not_exist: 2, if_exists: 3 }),
-        schema: Some("s".to_owned()),
-        catalog: Some("c".to_owned()),
-        transaction_id: Some(transaction.clone()),
-        ..ingest("t")
-    };
-    // The handle names the session, so the rows may come over another connection.
-    let mut other = port.client().await;
-    assert_eq!(written(other.put(upload(command(any(&full)), &batches)).await.unwrap()), 3);
-    let within = id_of(&transaction).unwrap();
-    check(&port, &format!("c/s/t Fail Replace in {within}"), &batches);
-
-    let temporary = CommandStatementIngest { temporary: true, ..ingest("t") };
-    client.put(upload(command(any(&temporary)), &batches)).await.unwrap();
-    check(&port, "temporary t Create Append", &batches);
-    port.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
 async fn no_rows_are_rows_too_if_there_is_a_schema() {
     let port = Port::open().await;
     let mut client = port.client().await;
@@ -74,20 +44,6 @@ async fn no_rows_are_rows_too_if_there_is_a_schema() {
         assert_eq!(written(client.put(messages).await.unwrap()), 0);
         check(&port, "t Create Append", &[]);
     }
-}
-
-#[tokio::test]
-async fn dictionary_columns_come_through() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let column: DictionaryArray<Int32Type> =
-        vec![Some("a"), None, Some("b"), Some("a")].into_iter().collect();
-    let batch = RecordBatch::try_from_iter([("d", Arc::new(column) as ArrayRef)]).unwrap();
-    let options = EncodeOptions { keep_dictionaries: true, ..EncodeOptions::default() };
-    let messages = upload_with(into("t"), std::slice::from_ref(&batch), options);
-    assert!(messages.len() > 2, "the dictionary goes by itself");
-    assert_eq!(written(client.put(messages).await.unwrap()), 4);
-    check(&port, "t Create Append", &[batch]);
 }
 
 #[tokio::test]

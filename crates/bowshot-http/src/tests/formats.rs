@@ -1,13 +1,8 @@
 //! Every form of rows, and how each of them fails.
 
 use super::Running;
-use arrow::ipc::reader::{FileReader, StreamReader};
-use arrow::record_batch::RecordBatch;
-use bowshot_test_server::types;
-use bytes::Bytes;
 use expect_test::expect;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use std::io::{Cursor, Read};
+use std::io::Read;
 
 const STREAM: &str = "application/vnd.apache.arrow.stream";
 const FILE: &str = "application/vnd.apache.arrow.file";
@@ -37,57 +32,6 @@ async fn texts_of_all_types() {
         ,,0.1,,"",,,,,,,,
     "#]]
     .assert_eq(&running.sql("types", "text/csv").await.text().replace("\r\n", "\n"));
-    running.stop().await;
-}
-
-fn count(batches: &[RecordBatch]) -> usize {
-    batches.iter().map(RecordBatch::num_rows).sum()
-}
-
-fn stream(body: Vec<u8>) -> Vec<RecordBatch> {
-    StreamReader::try_new(Cursor::new(body), None).unwrap().map(Result::unwrap).collect()
-}
-
-fn file(body: Vec<u8>) -> Vec<RecordBatch> {
-    FileReader::try_new(Cursor::new(body), None).unwrap().map(Result::unwrap).collect()
-}
-
-fn parquet(body: Vec<u8>) -> Vec<RecordBatch> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(body)).unwrap();
-    builder.build().unwrap().map(Result::unwrap).collect()
-}
-
-#[tokio::test]
-async fn binary_forms_are_read_by_arrow() {
-    let running = Running::start().await;
-    for sql in ["types", "rows 12345", "wide 100", "empty"] {
-        let streamed = stream(running.sql(sql, STREAM).await.body);
-        let filed = file(running.sql(sql, FILE).await.body);
-        let expected = match sql {
-            "types" => 2,
-            "rows 12345" => 12_345,
-            "wide 100" => 100,
-            _ => 0,
-        };
-        assert_eq!((count(&streamed), count(&filed)), (expected, expected), "{sql}");
-        let reply = running.sql(sql, PARQUET).await;
-        // Parquet has no intervals of this form.
-        if sql == "types" {
-            assert!(
-                reply.error().starts_with("400 unsupported: cannot encode the result as Parquet"),
-                "{reply:?}"
-            );
-        } else {
-            assert_eq!(count(&parquet(reply.body)), expected, "{sql}");
-        }
-    }
-    let batches = stream(running.sql("types", STREAM).await.body);
-    let columns = batches[0].columns().iter();
-    assert!(
-        columns
-            .zip(types::batch().columns())
-            .all(|(one, other)| one.as_ref() == other.as_ref() || one.data_type().is_floating())
-    );
     running.stop().await;
 }
 

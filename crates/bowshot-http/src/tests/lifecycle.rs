@@ -9,29 +9,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const SQL: (&str, &str) = ("content-type", "text/plain");
 
 #[tokio::test]
-async fn whoever_leaves_takes_the_query_along() {
-    let running = Running::start().await;
-    // Before its first byte.
-    let hanging = send(running.address, &request("POST", "/v1/sql", &[SQL], b"hang")).await;
-    running.server.until(|counts| counts.hanging == 1).await;
-    drop(hanging);
-    running.server.until(|counts| counts.hanging == 0 && counts.sessions == 0 && counts.prepared == 0).await;
-    // While rows are awaited.
-    let mut waiting = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wait")).await;
-    let mut first = [0; 12];
-    waiting.read_exact(&mut first).await.unwrap();
-    running.server.until(|counts| counts.streams == 1).await;
-    drop(waiting);
-    running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
-    // While rows come that nobody reads.
-    let unread = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wide 100000")).await;
-    running.server.until(|counts| counts.streams == 1).await;
-    drop(unread);
-    running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
-    running.stop().await;
-}
-
-#[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_off() {
     let limits = Limits { reader_timeout: Duration::from_millis(300), ..Limits::default() };
     let running = Running::open(limits, false, choices()).await;

@@ -1,7 +1,7 @@
 //! Tables: what there is, and rows on their way in.
 
 use super::Running;
-use arrow::array::{ArrayRef, AsArray, Int64Array, StringArray};
+use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::datatypes::DataType;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
@@ -9,35 +9,9 @@ use serde_json::json;
 use std::sync::Arc;
 
 const STREAM: (&str, &str) = ("content-type", "application/vnd.apache.arrow.stream");
-const FILE: (&str, &str) = ("content-type", "application/vnd.apache.arrow.file");
 const CSV: (&str, &str) = ("content-type", "text/csv");
 const JSON: (&str, &str) = ("content-type", "application/json");
 const LINES: (&str, &str) = ("content-type", "application/x-ndjson");
-
-#[tokio::test]
-async fn tables_tell_what_they_are() {
-    let running = Running::start().await;
-    let reply = running.ask("GET", "/v1/tables", &[], b"").await;
-    let entry = json!({"catalog": "bowshot", "schema": "main", "name": "t", "kind": "TABLE"});
-    assert_eq!(reply.json(), json!({"tables": [entry]}));
-    assert_eq!(running.ask("GET", "/v1/tables?name=x%25", &[], b"").await.json(), json!({"tables": []}));
-    for path in ["/v1/tables/t", "/v1/tables/main.t", "/v1/tables/bowshot.main.%22t%22"] {
-        let told = running.ask("GET", path, &[], b"").await.json();
-        assert_eq!(told["primary_key"], json!(["n"]), "{path}");
-        assert_eq!(told["columns"][1], json!({"name": "s", "type": "Utf8", "nullable": true}));
-    }
-    assert_eq!(
-        running.ask("GET", "/v1/tables/_", &[], b"").await.error(),
-        "404 not_found: table `_` not found"
-    );
-    assert_eq!(running.ask("GET", "/v1/tables/a..b", &[], b"").await.status, 400);
-    let reply = running.ask("GET", "/v1/tables/t/rows?limit=5&format=csv", &[], b"").await;
-    assert_eq!(reply.text(), "n,s\r\n0,\r\n1,x\r\n");
-    assert_eq!(running.ask("GET", "/v1/tables/missing/rows", &[], b"").await.status, 404);
-    assert_eq!(running.ask("GET", "/v1/tables/t/rows?limit=-1", &[], b"").await.status, 400);
-    running.server.until(|counts| counts.sessions == 0).await;
-    running.stop().await;
-}
 
 pub(super) fn batch(rows: i64) -> RecordBatch {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
@@ -74,23 +48,6 @@ fn written(running: &Running) -> String {
     writer.finish().unwrap();
     let rows = String::from_utf8(writer.into_inner()).unwrap();
     format!("{}: {}", columns.join(", "), rows.lines().collect::<Vec<_>>().join(" "))
-}
-
-#[tokio::test]
-async fn arrow_goes_in() {
-    let running = Running::start().await;
-    let batches = [batch(3), batch(50_000), batch(1)];
-    for (form, body) in [(STREAM, stream(&batches)), (FILE, file(&batches)), (STREAM, file(&batches))] {
-        let reply = running.ask("PUT", "/v1/tables/main.new", &[form], &body).await;
-        assert_eq!((reply.status, reply.json()), (200, json!({"rows_affected": 50_004})));
-        let written = std::mem::take(&mut *running.server.written.lock());
-        assert_eq!(written[1].column(1).as_string::<i32>().value(49_999), "text 49999");
-    }
-    assert_eq!(running.server.effects(), ["wrote 50004 into main/new Create Replace"; 3]);
-    let reply = running.ask("POST", "/v1/tables/t", &[STREAM], &stream(&[batch(1)])).await;
-    assert_eq!(reply.json(), json!({"rows_affected": 1}));
-    assert_eq!(running.server.effects(), ["wrote 1 into t Fail Append"]);
-    running.stop().await;
 }
 
 #[tokio::test]
@@ -136,41 +93,6 @@ async fn long_texts_go_in_by_parts() {
         assert!(written.len() > 1 && written.iter().all(|batch| batch.num_rows() <= 16_384));
         assert!(written.iter().all(|batch| batch.column(0).data_type() == &DataType::Int64));
     }
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn guessed_types_change_no_value() {
-    let running = Running::start().await;
-    let usual = format!("a,b,c,d\n{}", "1,true,2024-01-01T10:00:00,1.5\n".repeat(40_000));
-    for (row, told) in [
-        ("007,true,2024-01-01T10:00:00,1.5", "row 40001: `007` in column `a` is no value of type Int64"),
-        ("+1,true,2024-01-01T10:00:00,1.5", "row 40001: `+1` in column `a`"),
-        ("1,1,2024-01-01T10:00:00,1.5", "row 40001: `1` in column `b` is no value of type Boolean"),
-        ("1,true,2024-01-01T10:00:00+02:00,1.5", "row 40001: `2024-01-01T10:00:00+02:00` in column `c`"),
-        ("1,true,2024-01-01T10:00:00.5,1.5", "row 40001: `2024-01-01T10:00:00.5` in column `c`"),
-        ("1,true,2024-01-01T10:00:00,9007199254740993", "row 40001: `9007199254740993` in column `d`"),
-    ] {
-        let body = format!("{usual}{row}\n");
-        let reply = running.ask("PUT", "/v1/tables/new", &[CSV], body.as_bytes()).await;
-        let error = reply.error();
-        assert!(error.starts_with("400 invalid: ") && error.contains(told), "{error}");
-    }
-    running.server.written.lock().clear();
-    let rows = "a,b,c,d,e\n007,true,2024-01-01T10:00:00,9007199254740993,2024-01-01T10:00:00Z\n\
-                7,1,2024-01-01T10:00:00+02:00,1.5,2024-01-01T10:00:00+02:00\n";
-    running.ask("PUT", "/v1/tables/new", &[CSV], rows.as_bytes()).await;
-    let types = |running: &Running| {
-        let written = std::mem::take(&mut *running.server.written.lock());
-        let types = written[0].schema();
-        types.fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>().join(", ")
-    };
-    assert_eq!(types(&running), "Utf8, Utf8, Utf8, Utf8, Timestamp(s, \"UTC\")");
-    running.ask("PUT", "/v1/tables/new", &[LINES], b"{\"a\":9007199254740993}\n{\"a\":1.5}\n").await;
-    assert_eq!(types(&running), "Utf8");
-    let late = format!("{}{{\"a\":9007199254740993}}\n", "{\"a\":1.5}\n".repeat(150_000));
-    let reply = running.ask("PUT", "/v1/tables/new", &[LINES], late.as_bytes()).await;
-    assert!(reply.error().contains("row 150001: `9007199254740993` in column `a`"), "{}", reply.error());
     running.stop().await;
 }
 

@@ -6,24 +6,6 @@ use bowshot_api::Limits;
 use bowshot_rowwire::ListenOptions;
 
 #[tokio::test]
-async fn values_go_there_and_come_back() {
-    let port = Port::new().await;
-    for capabilities in [CLIENT, CLIENT & !DEPRECATE_EOF] {
-        let mut client = port.connect_as(capabilities, "").await;
-        let (id, columns, parameters) = client.prepare("echo 3").await.unwrap();
-        assert_eq!((columns, parameters), (3, 3));
-        // A number, a null, a text; nulls are the second bit.
-        let values = [&[0b010, 1][..], &[8, 0, 253, 0, 253, 0], &7_i64.to_le_bytes(), b"\x02hi"].concat();
-        client.execute(id, 0, &values).await;
-        let row = "B[00, 08, 07, 00, 00, 00, 00, 00, 00, 00, 02, 68, 69]";
-        assert_eq!(client.result(true).await.0, format!("T[$1 8|$2 253|$3 253] {row} EOF[auto]"));
-        // The types are those of the last time.
-        client.execute(id, 0, &[&[0b110, 0][..], &8_i64.to_le_bytes()].concat()).await;
-        assert!(client.result(true).await.0.contains("B[00, 18, 08, 00"));
-    }
-}
-
-#[tokio::test]
 async fn statements_of_all_sorts_can_be_prepared() {
     let port = Port::new().await;
     let mut client = port.connect().await;

@@ -1,6 +1,6 @@
 //! Texts of statements.
 
-use super::{CLIENT, MULTI, Port};
+use super::{CLIENT, Port};
 use crate::capability::DEPRECATE_EOF;
 
 #[tokio::test]
@@ -31,26 +31,6 @@ async fn statements_are_answered() {
             "{answer}"
         );
     }
-}
-
-#[tokio::test]
-async fn several_statements_need_leave() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    assert!(client.query("rows 1; rows 1").await.starts_with("E[1064 "));
-    client.command(0x1b, &[0, 0]).await;
-    assert_eq!(client.result(false).await.0, "EOF[auto]");
-    assert_eq!(client.query("insert; insert").await, "OK[3 auto more]; OK[3 auto]");
-    client.command(0x1b, &[1, 0]).await;
-    client.result(false).await;
-    assert!(client.query("insert; insert").await.starts_with("E[1064 "));
-    let mut client = port.connect_as(MULTI, "").await;
-    assert_eq!(
-        client.query("rows 1; insert;rows 0").await,
-        "T[n 8] D[0] EOF[auto more]; OK[3 auto more]; T[n 8] EOF[auto]"
-    );
-    assert_eq!(client.query("insert; fail; insert").await, "OK[3 auto more]; E[1365 22012divide by zero]");
-    assert_eq!(client.query("insert").await, "OK[3 auto]");
 }
 
 #[tokio::test]
@@ -130,32 +110,6 @@ async fn a_select_gives_as_many_rows_as_the_session_says() {
     }
     assert!(client.query("SET sql_select_limit = many").await.starts_with("E[1231 "));
     port.server.until(|counts| counts.streams == 0).await;
-}
-
-#[tokio::test]
-async fn a_statement_can_be_bounded() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    port.server.effects();
-    assert_eq!(
-        client.query("SET STATEMENT max_statement_time=0.5 FOR rows 1").await,
-        "T[n 8] D[0] EOF[auto]"
-    );
-    assert_eq!(
-        port.server.effects(),
-        ["statement_timeout_ms = Some(Int64(500))", "statement_timeout_ms = None"]
-    );
-}
-
-#[tokio::test]
-async fn results_larger_than_a_packet_are_cut() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    client.command(3, b"large 20000000").await;
-    assert_eq!(client.next().await.unwrap(), [1]);
-    client.next().await.unwrap();
-    assert_eq!(client.next().await.unwrap().len(), 20_000_009);
-    assert_eq!(client.next().await.unwrap()[0], 0xfe);
 }
 
 #[tokio::test]

@@ -23,40 +23,7 @@ async fn encrypted(port: &Port) -> Client<TlsStream<TcpStream>> {
     let mut client = port.raw().await;
     assert_ne!(client.greeting().await & SSL, 0);
     client.send(&request()).await;
-    Client { stream: connect(client.stream, &[]).await.unwrap(), number: 2, has_eof: false, id: client.id }
-}
-
-#[tokio::test]
-async fn the_password_comes_within_tls() {
-    let port = port().await;
-    for (password, good) in [("pw", true), ("no", false)] {
-        let mut client = encrypted(&port).await;
-        client.hello(CLIENT | SSL, "ada", "").await;
-        assert_eq!(client.next().await.unwrap(), [1, 4], "perform full authentication");
-        client.send(&[password.as_bytes(), b"\0"].concat()).await;
-        let answer = client.next().await.unwrap();
-        assert_eq!(answer[0], if good { 0 } else { 0xff });
-        if good {
-            assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
-        }
-    }
-}
-
-#[tokio::test]
-async fn whose_password_is_known_is_not_asked_for_it() {
-    let port = port().await;
-    let mut client = encrypted(&port).await;
-    client.hello(CLIENT | SSL, "bob", "").await;
-    assert_eq!(client.next().await.unwrap(), [1, 3], "fast authentication succeeded");
-    assert_eq!(client.next().await.unwrap()[0], 0);
-    assert_eq!(client.query("rows 1").await, "T[n 8] D[0] EOF[auto]");
-    let port = Port::open(Limits::default(), true, ListenOptions::default()).await;
-    for (user, answer) in [("bob", &[1, 3][..]), ("ada", b"\xfemysql_clear_password\0")] {
-        let mut client = port.raw().await;
-        client.greeting().await;
-        client.hello(CLIENT, user, "").await;
-        assert_eq!(client.next().await.unwrap(), answer);
-    }
+    Client { stream: connect(client.stream, &[]).await.unwrap(), number: 2, has_eof: false }
 }
 
 #[tokio::test]
@@ -73,18 +40,6 @@ async fn clients_that_begin_with_another_plugin_are_led_to_the_right_one() {
         let next = client.next().await.unwrap();
         assert_eq!(next[0], if asked { 1 } else { 0xff });
     }
-}
-
-#[tokio::test]
-async fn sessions_in_the_clear_are_refused() {
-    let port = port().await;
-    let mut client = port.raw().await;
-    client.greeting().await;
-    client.hello(CLIENT, "ada", "").await;
-    assert!(
-        super::error(&client.next().await.unwrap()).starts_with("E[3159 HY000this server speaks TLS only")
-    );
-    assert_eq!(client.next().await, None);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! How connections begin and end: start-up, passwords, limits, cancel, clients that go away, shutdown.
 
-use super::{Client, PATIENCE, Port, shown};
+use super::{PATIENCE, Port, shown};
 use bowshot_api::Limits;
 use bowshot_rowwire::ListenOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,27 +33,6 @@ async fn a_session_begins_with_the_options_of_its_client() {
         assert!(set.contains(name), "{set}");
     }
     client.send(b'X', b"").await;
-    port.server.until(|counts| counts.sessions == 0).await;
-}
-
-#[tokio::test]
-async fn sessions_that_cannot_be_had_are_refused() {
-    let port = Port::new().await;
-    for (parameters, code) in [
-        (&[("database", "d")][..], "28000"),
-        (&[("user", "ada"), ("database", "missing")], "3D000"),
-        (&[("user", "ada"), ("colour", "red")], "42704"),
-        (&[("user", "ada"), ("replication", "true")], "0A000"),
-        (&[("user", "ada"), ("options", "-x")], "42601"),
-    ] {
-        let mut client = port.raw().await;
-        client.start(parameters).await;
-        let mut answers = Vec::new();
-        while let Some(answer) = client.next().await {
-            answers.push(answer);
-        }
-        assert!(shown(&answers).contains(&format!("E[{code}: ")), "{parameters:?}: {}", shown(&answers));
-    }
     port.server.until(|counts| counts.sessions == 0).await;
 }
 
@@ -158,47 +137,6 @@ async fn there_are_only_so_many_connections() {
     assert!(shown(&[second.next().await.unwrap()]).starts_with("E[53300: "));
     drop(first);
     port.server.until(|counts| counts.sessions == 0).await;
-}
-
-async fn cancel(port: &Port, key: &[u8]) {
-    let mut other = port.raw().await;
-    other.0.write_all(&[0, 0, 0, 16, 4, 0xd2, 0x16, 0x2e]).await.unwrap();
-    other.0.write_all(key).await.unwrap();
-    assert_eq!(other.next().await, None);
-}
-
-#[tokio::test]
-async fn a_cancel_ends_what_runs_and_nothing_else() {
-    let port = Port::new().await;
-    let mut client = port.raw().await;
-    client.start(&[("user", "ada")]).await;
-    let answers = client.until_ready().await;
-    let key = answers.iter().find(|(tag, _)| *tag == 'K').unwrap().1.clone();
-    for (sql, running) in [("hang", "hanging"), ("wait", "streams")] {
-        client.send(b'Q', &super::zero_ended(sql)).await;
-        port.server
-            .until(|counts| if running == "hanging" { counts.hanging == 1 } else { counts.streams == 1 })
-            .await;
-        cancel(&port, &[&key[..4], &[0; 4]].concat()).await;
-        cancel(&port, &key).await;
-        let answer = shown(&client.until_ready().await);
-        assert!(answer.ends_with("E[57014: canceling statement due to user request] ZI"), "{answer}");
-        port.server.until(|counts| counts.hanging + counts.streams == 0).await;
-    }
-    cancel(&port, &key).await;
-    assert_eq!(client.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
-}
-
-#[tokio::test]
-async fn a_client_that_goes_takes_its_statement_along() {
-    let port = Port::new().await;
-    for sql in ["hang", "wait"] {
-        let mut client: Client<_> = port.connect().await;
-        client.send(b'Q', &super::zero_ended(sql)).await;
-        port.server.until(|counts| counts.hanging + counts.streams == 1).await;
-        drop(client);
-        port.server.until(|counts| counts.hanging + counts.streams + counts.sessions == 0).await;
-    }
 }
 
 #[tokio::test]

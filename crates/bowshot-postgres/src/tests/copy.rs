@@ -1,45 +1,6 @@
 //! COPY over the connection.
 
 use super::{Port, shown};
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
-
-#[tokio::test]
-async fn rows_come_in_all_forms() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    for (sql, expected) in [
-        ("copy (rows 2) to stdout", "H d[0] d[1] c C[COPY 2] ZI"),
-        ("COPY (rows 1) TO STDOUT (FORMAT csv, HEADER)", "H d[n] d[0] c C[COPY 1] ZI"),
-        ("copy (rows 1) to stdout; rows 1", "H d[0] c C[COPY 1] T[n 20] D[0] C[ROWS] ZI"),
-        ("copy (fail) to stdout", "E[22012: divide by zero] ZI"),
-    ] {
-        assert_eq!(client.query(sql).await, expected, "{sql}");
-    }
-    client.send(b'Q', b"copy (rows 1) to stdout (format binary)\0").await;
-    let answers = client.until_ready().await;
-    let bytes: Vec<u8> =
-        answers.iter().filter(|(tag, _)| *tag == 'd').flat_map(|(_, body)| body.clone()).collect();
-    let expected = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x08\0\0\0\0\0\0\0\0\xff\xff";
-    assert_eq!(bytes, expected);
-}
-
-#[tokio::test]
-async fn rows_are_written_as_they_come() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    client.send(b'Q', b"copy t from stdin\0").await;
-    assert_eq!(client.next().await.unwrap(), ('G', vec![0, 0, 2, 0, 0, 0, 0]));
-    for part in ["1\ta\\n", "b\n2\t\\", "N\n\\.\n"] {
-        client.send(b'd', part.as_bytes()).await;
-    }
-    client.send(b'c', b"").await;
-    assert_eq!(shown(&client.until_ready().await), "C[COPY 2] ZI");
-    let written = std::mem::take(&mut *port.server.written.lock());
-    assert_eq!(written[0].column(0).as_primitive::<Int64Type>().values().as_ref(), [1, 2]);
-    let texts: Vec<_> = written[0].column(1).as_string::<i32>().iter().collect();
-    assert_eq!(texts, [Some("a\nb"), None]);
-}
 
 #[tokio::test]
 async fn what_goes_wrong_leaves_nothing_and_the_connection_goes_on() {

@@ -3,42 +3,6 @@
 use super::Port;
 
 #[tokio::test]
-async fn values_go_there_and_come_back_in_both_formats() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    client.parse("", "echo 2", &[20, 0]).await;
-    client.bind("", "", (0, 0), &[Some(b"42"), Some("ä".as_bytes())]).await;
-    client.send(b'D', b"P\0").await;
-    client.execute("", 0).await;
-    assert_eq!(client.sync().await, "1 2 T[$1 20|$2 25] D[42|ä] C[ECHO] ZI");
-    client.parse("s", "echo 2", &[23, 25]).await;
-    client.send(b'D', b"Ss\0").await;
-    client.bind("", "s", (1, 1), &[Some(b"\0\0\0A"), None]).await;
-    client.execute("", 0).await;
-    client.send(b'C', b"Ss\0").await;
-    assert_eq!(client.sync().await, "1 t[23, 25] T[$1 23|$2 25] 2 D[\0\0\0A|NULL] C[ECHO] 3 ZI");
-}
-
-#[tokio::test]
-async fn portals_give_as_many_rows_as_are_wanted() {
-    let port = Port::new().await;
-    let mut client = port.connect().await;
-    client.query("begin").await;
-    client.parse("", "rows 5", &[]).await;
-    client.bind("c", "", (0, 0), &[]).await;
-    client.execute("c", 2).await;
-    assert_eq!(client.sync().await, "1 2 D[0] D[1] s ZT");
-    client.execute("c", 3).await;
-    assert_eq!(client.sync().await, "D[2] D[3] D[4] s ZT");
-    client.execute("c", 3).await;
-    client.execute("c", 3).await;
-    assert_eq!(client.sync().await, "C[ROWS] C[ROWS] ZT");
-    client.query("rollback").await;
-    client.execute("c", 0).await;
-    assert_eq!(client.sync().await, "E[34000: portal \"c\" does not exist] ZI");
-}
-
-#[tokio::test]
 async fn after_an_error_everything_waits_for_sync() {
     let port = Port::new().await;
     let mut client = port.connect().await;

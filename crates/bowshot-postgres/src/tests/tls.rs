@@ -4,7 +4,6 @@ use super::{Client, Port, shown};
 use bowshot_api::Limits;
 use bowshot_rowwire::ListenOptions;
 use bowshot_test_server::tls::{connect, server_config};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
@@ -19,17 +18,6 @@ async fn log_in(mut client: Client<TlsStream<TcpStream>>) {
     client.send(b'p', b"pw\0").await;
     client.until_ready().await;
     assert_eq!(client.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
-}
-
-#[tokio::test]
-async fn a_client_asks_for_encryption_and_gets_it() {
-    let port = port().await;
-    for alpn in [&[][..], &[b"postgresql".as_ref()]] {
-        let mut stream = port.raw().await.0;
-        stream.write_all(&[0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]).await.unwrap();
-        assert_eq!(stream.read_u8().await.unwrap(), b'S');
-        log_in(Client(connect(stream, alpn).await.unwrap())).await;
-    }
 }
 
 #[tokio::test]
