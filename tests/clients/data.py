@@ -9,12 +9,13 @@ import random
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 UTC = datetime.timezone.utc
-# Of the user `ada` and of the user `service`, of servers that have users.
+# Of the user of servers that have one.
 PASSWORD = "pässword: with colon"
-TOKEN = "a fixed token of a service"
 LINEITEM_ROWS = 60_000
 ORDERS_ROWS = 15_000
 NATIONS = [

@@ -1,10 +1,13 @@
 """SQL over HTTP against the real program: statements, forms, sessions, uploads, who may, and clients that go away."""
 
+import base64
 import contextlib
+import hashlib
 import http.client
 import io
 import json
 import ssl
+import threading
 import urllib.parse
 
 import pyarrow as pa
@@ -13,11 +16,23 @@ import pyarrow.parquet as pq
 import pytest
 
 import data
-from data import PASSWORD, TOKEN
-from http_sql import FILE, PARQUET, STREAM, Answer, ask, basic, connection, order, sql
-from server import ROOT, Server, wait_until
+from http_sql import FILE, PARQUET, STREAM, Answer, ask, connection, order, sql
+from server import ROOT, Server, hash_password, wait_until
 
+PASSWORD = "pässword: with colon"
+TOKEN = "a fixed token of a service"
 TLS = ROOT / "tests" / "data" / "tls"
+
+
+def test_one_request_brings_rows(server):
+    answer = sql(server, "SELECT n_nationkey, n_name FROM nation ORDER BY n_nationkey LIMIT 2")
+    assert answer.headers["content-type"] == "application/json"
+    told = answer.json()
+    assert [column["name"] for column in told["columns"]] == ["n_nationkey", "n_name"]
+    assert (told["rows"], told["row_count"]) == ([[0, "ALGERIA"], [1, "ARGENTINA"]], 2)
+    assert told["query_id"] == answer.headers["x-bowshot-query-id"]
+    assert sql(server, "SELECT 1; SELECT 2;").rows() == [[2]]
+    assert sql(server, "SELECT 1 AS a WHERE false").json()["row_count"] == 0
 
 
 @pytest.mark.parametrize("accept", [STREAM, FILE, PARQUET, "text/csv", "application/x-ndjson", "application/json"])
@@ -101,7 +116,30 @@ def test_errors(server):
     assert slow.error() == (504, "timeout")
 
 
+def test_what_curl_sends_is_sql_and_what_a_page_could_send_is_not(server):
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    for headers in ({}, form, {"content_type": ""}):
+        assert ask(server, "POST", "/v1/sql", b"SELECT 1 + 1", **headers).rows() == [[2]]
+        for said in ({"cookie": "a=b"}, {"referer": server.http}, {"sec_fetch_site": "same-site"}):
+            assert ask(server, "POST", "/v1/sql", b"SELECT 1", **headers, **said).error() == (415, "unsupported")
+        assert ask(server, "POST", "/v1/sql", b"SELECT 1", **headers, origin="https://evil.example").status == 403
+
+
 SLOW = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b WHERE a.l_comment < b.l_comment"
+# Rows come at once and for long, and the last of them fails.
+FAILS = "SELECT 1 / (3000000 - value) AS x FROM generate_series(1, 3000000) AS s(value)"
+
+
+def test_a_result_that_fails_late_is_never_whole(server):
+    answer = sql(server, FAILS)
+    assert answer.status == 400 or ("error" in answer.json() and "row_count" not in answer.json())
+    with contextlib.closing(connection(server)) as client:
+        client.request("POST", "/v1/sql", FAILS.encode(), {"content-type": "text/plain", "accept": "text/csv"})
+        try:
+            response = client.getresponse()
+            assert response.status == 400 or not response.read()
+        except (http.client.IncompleteRead, http.client.RemoteDisconnected, ConnectionError):
+            pass
 
 
 def test_whoever_leaves_takes_the_query_along(private_server):
@@ -160,6 +198,40 @@ def test_a_transaction_in_a_session(store, table):
     sql(store, f"DROP TABLE {table}")
 
 
+def test_a_script_has_its_session_to_itself(store, table):
+    session = {"x_bowshot_session": ask(store, "POST", "/v1/sessions").json()["session"]}
+    sql(store, f"CREATE TABLE {table} (a BIGINT)")
+    with contextlib.closing(connection(store)) as client:
+        text = f"INSERT INTO {table} VALUES (1); {SLOW}; INSERT INTO {table} VALUES (2)"
+        headers = {"content-type": "text/plain", "x-bowshot-session": session["x_bowshot_session"]}
+        client.request("POST", "/v1/sql", text.encode(), headers)
+        wait_until(lambda: store.metrics()["bowshot_running_queries"], "the script runs")
+        answers = []
+        # Neither joins nor commits what the script rolls back.
+        texts = [f"INSERT INTO {table} VALUES (3)", "COMMIT", f"INSERT INTO {table} VALUES (4); SELECT 1"]
+
+        def work(text):
+            answers.append(sql(store, text, **session))
+
+        threads = [threading.Thread(target=work, args=[text]) for text in texts]
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.5)
+        assert not answers and sql(store, f"SELECT count(*) FROM {table}").rows() == [[0]]
+    for thread in threads:
+        thread.join()
+    assert len(answers) == len(texts)
+    assert sql(store, f"SELECT a FROM {table} ORDER BY a").rows() == [[3], [4]]
+    ask(store, "DELETE", f"/v1/sessions/{session['x_bowshot_session']}")
+    sql(store, f"DROP TABLE {table}")
+
+
+def test_web_pages_and_other_names_are_refused(server):
+    assert sql(server, "SELECT 1", origin="https://evil.example").error() == (403, "denied")
+    assert sql(server, "SELECT 1", host="evil.example").error() == (403, "denied")
+    assert ask(server, "OPTIONS", "/v1/sql", origin="https://evil.example").status == 403
+
+
 def test_listed_pages_may(data_folder):
     environment = {"BOWSHOT_HTTP_ORIGINS": "https://a.example, https://b.example"}
     with Server(data_folder, environment=environment) as server:
@@ -169,41 +241,61 @@ def test_listed_pages_may(data_folder):
         server.wait_idle(5)
 
 
-def test_credentials(guarded):
-    answer = sql(guarded, "SELECT 1")
+@pytest.fixture(scope="module")
+def users(tmp_path_factory, data_folder):
+    folder = tmp_path_factory.mktemp("users") / "users.toml"
+    token = hashlib.sha256(TOKEN.encode()).hexdigest()
+    folder.write_text(
+        f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(PASSWORD)}"\n'
+        f'[[tokens]]\nuser = "service"\nsha256 = "{token}"\n'
+    )
+    certificate = ["--tls-certificate", str(TLS / "first.pem"), "--tls-key", str(TLS / "first.key")]
+    with Server(data_folder, arguments=["--users-file", str(folder), *certificate]) as server:
+        yield server
+        server.wait_idle(5)
+
+
+def basic(password):
+    return "Basic " + base64.b64encode(f"ada:{password}".encode()).decode()
+
+
+def test_credentials(users):
+    answer = sql(users, "SELECT 1")
     assert answer.error() == (401, "unauthenticated") and answer.headers["www-authenticate"].startswith("Basic ")
-    assert sql(guarded, "SELECT current_user", authorization=basic("ada", PASSWORD)).rows() == [["ada"]]
-    assert sql(guarded, "SELECT current_user", authorization=f"Bearer {TOKEN}").rows() == [["service"]]
-    assert sql(guarded, "SELECT 1", authorization=basic("ada", "wrong")).status == 401
-    token = ask(guarded, "POST", "/v1/sessions", authorization=basic("ada", PASSWORD)).json()["session"]
+    assert sql(users, "SELECT current_user", authorization=basic(PASSWORD)).rows() == [["ada"]]
+    assert sql(users, "SELECT current_user", authorization=f"Bearer {TOKEN}").rows() == [["service"]]
+    assert sql(users, "SELECT 1", authorization=basic("wrong")).status == 401
+    token = ask(users, "POST", "/v1/sessions", authorization=basic(PASSWORD)).json()["session"]
     foreign = {"x_bowshot_session": token, "authorization": f"Bearer {TOKEN}"}
-    assert sql(guarded, "SELECT 1", **foreign).error() == (404, "not_found")
-    assert ask(guarded, "DELETE", f"/v1/sessions/{token}", authorization=basic("ada", PASSWORD)).status == 204
+    assert sql(users, "SELECT 1", **foreign).error() == (404, "not_found")
+    assert ask(users, "DELETE", f"/v1/sessions/{token}", authorization=basic(PASSWORD)).status == 204
     for path in ("/health", "/metrics", "/v1/openapi.json"):
-        assert guarded.get(path)[0] == 200
+        assert users.get(path)[0] == 200
 
 
-def test_https_at_the_same_address(guarded):
-    address = urllib.parse.urlsplit(guarded.http)
+def test_https_at_the_same_address(users):
+    address = urllib.parse.urlsplit(users.http)
     context = ssl.create_default_context(cafile=str(TLS / "ca.pem"))
     client = http.client.HTTPSConnection(address.hostname, address.port, timeout=60, context=context)
     with contextlib.closing(client):
-        headers = {"content-type": "text/plain", "authorization": basic("ada", PASSWORD)}
+        headers = {"content-type": "text/plain", "authorization": basic(PASSWORD)}
         for _ in range(2):
             client.request("POST", "/v1/sql", b"SELECT count(*) FROM lineitem", headers)
             assert Answer(client.getresponse()).rows() == [[data.LINEITEM_ROWS]]
 
 
-def test_metrics_are_prometheus_text(server):
-    status, headers, text = server.get("/metrics")
-    assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
-    named = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
-    sampled = {line.split("{")[0].split()[0] for line in text.splitlines() if line and not line.startswith("#")}
-    suffixes = ("_bucket", "_sum", "_count")
-    untyped = [
-        name
-        for name in sampled
-        if name not in named and not any(name.endswith(suffix) and name[: -len(suffix)] in named for suffix in suffixes)
-    ]
-    assert not untyped
-    assert server.metrics()["process_open_fds"] > 0
+def test_many_at_once(server):
+    found = []
+
+    def work():
+        with contextlib.closing(connection(server)) as client:
+            for number in range(20):
+                client.request("POST", "/v1/sql", f"SELECT {number}".encode(), {"content-type": "text/plain"})
+                found.append(Answer(client.getresponse()).rows() == [[number]])
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 320

@@ -110,6 +110,23 @@ def test_list_flights(client):
     assert list(client.list_flights(b"no such table")) == []
 
 
+def test_list_actions(client):
+    assert {action.type for action in client.list_actions()} == {
+        "CancelFlightInfo",
+        "RenewFlightEndpoint",
+        "SetSessionOptions",
+        "GetSessionOptions",
+        "CloseSession",
+        "CreatePreparedStatement",
+        "ClosePreparedStatement",
+        "CancelQuery",
+        "BeginTransaction",
+        "EndTransaction",
+        "BeginSavepoint",
+        "EndSavepoint",
+    }
+
+
 def test_endpoints_are_read_in_parallel(client, server):
     assert set_options(client, endpoints="4") == {}
     info = client.get_flight_info(command("SELECT * FROM lineitem"))
@@ -126,12 +143,34 @@ def test_endpoints_are_read_in_parallel(client, server):
     assert table.sort_by(order).equals(data.lineitem().sort_by(order))
 
 
+def test_endpoints_read_one_after_another_do_not_stall(client):
+    set_options(client, endpoints="4")
+    info = client.get_flight_info(command("SELECT * FROM lineitem"))
+    rows = [client.do_get(endpoint.ticket).read_all().num_rows for endpoint in reversed(info.endpoints)]
+    assert sum(rows) == data.LINEITEM_ROWS
+
+
 def test_rows_with_an_order_have_one_endpoint(client):
     set_options(client, endpoints="auto")
     info = client.get_flight_info(command("SELECT l_orderkey FROM lineitem ORDER BY l_orderkey"))
     assert len(info.endpoints) == 1 and info.ordered
     keys = client.do_get(info.endpoints[0].ticket).read_all()["l_orderkey"].to_pylist()
     assert keys == sorted(keys) and len(keys) == data.LINEITEM_ROWS
+
+
+def test_cancel_stops_the_query(client, server):
+    info = client.get_flight_info(command(LONG))
+    assert server.held()["bowshot_running_queries"] == 1
+    request = protobuf.field(1, info.serialize())
+    assert protobuf.fields(act(client, "CancelFlightInfo", request)[0]) == {1: [1]}
+    server.wait_idle(1.0)
+    # Again, and in the older form: the same answer.
+    assert protobuf.fields(act(client, "CancelFlightInfo", request)[0]) == {1: [1]}
+    older = protobuf.any_of("ActionCancelQueryRequest", protobuf.field(1, info.serialize()))
+    name, body = protobuf.unwrap(act(client, "CancelQuery", older)[0])
+    assert (name, protobuf.fields(body)) == ("ActionCancelQueryResult", {1: [1]})
+    with pytest.raises(flight.FlightCancelledError):
+        client.do_get(info.endpoints[0].ticket).read_all()
 
 
 def test_cancel_in_mid_stream_ends_the_stream(client, server):
@@ -248,6 +287,21 @@ def test_several_statements_run_in_turn_and_the_last_one_answers(client):
     # Those before the one that fails have run.
     assert client.do_get(flight.Ticket(b"SELECT 0; SELECT count(*) AS n FROM several")).read_all().to_pydict() == {"n": [2]}
     read(client, "DROP TABLE several")
+
+
+def test_malformed_requests_are_refused(client):
+    with pytest.raises(pa.ArrowNotImplementedError, match="NoSuchAction"):
+        act(client, "NoSuchAction")
+    with pytest.raises(pa.ArrowInvalid):
+        act(client, "CancelFlightInfo", b"\xff\xff\xff")
+    with pytest.raises(pa.ArrowInvalid):
+        client.do_get(flight.Ticket(b"\xff\xfe")).read_all()
+    with pytest.raises(pa.ArrowInvalid):
+        forged = protobuf.any_of("TicketStatementQuery", protobuf.field(1, b"forged"))
+        client.do_get(flight.Ticket(forged)).read_all()
+    with pytest.raises(pa.ArrowKeyError, match="not found"):
+        unknown = protobuf.any_of("TicketStatementQuery", protobuf.field(1, bytes(21)))
+        client.do_get(flight.Ticket(unknown)).read_all()
 
 
 def test_messages_fit_the_smallest_receive_limit(server):

@@ -5,6 +5,7 @@ import csv
 import gzip
 import json
 import lzma
+import os
 import shutil
 
 import deltalake
@@ -82,6 +83,70 @@ def test_every_format(tmp_path, query):
             assert got.cast(TABLE.schema).equals(TABLE), name
 
 
+def test_names(tmp_path, query):
+    write(tmp_path / "Some File.csv")
+    write(tmp_path / "plain.csv")
+    with Server(tmp_path / "Some File.csv", f"other={tmp_path / 'plain.csv'}") as server:
+        assert query(server, "SELECT * FROM some_file").num_rows == 10
+        assert query(server, "SELECT * FROM bowshot.main.other").num_rows == 10
+
+
+def test_a_folder_with_hive_partitions(tmp_path, query):
+    folder = tmp_path / "sales"
+    for year in (2023, 2024):
+        for month in (1, 2):
+            part = folder / f"year={year}" / f"month={month:02}"
+            part.mkdir(parents=True)
+            pq.write_table(pa.table({"amount": [year * 100 + month]}), part / "part-0.parquet")
+    with Server(folder) as server:
+        rows = query(server, "SELECT year, month, amount FROM sales ORDER BY amount").to_pylist()
+        assert [int(row["year"]) * 100 + int(row["month"]) for row in rows] == [row["amount"] for row in rows]
+        assert query(server, "SELECT amount FROM sales WHERE CAST(year AS INT) = 2024").num_rows == 2
+
+
+def test_an_empty_folder_is_served_and_keeps_the_name_of_its_table(tmp_path, query):
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    with Server(folder) as server:
+        wait_until(lambda: "landing is empty: its tables appear when files come" in server.log(), "the word about it")
+        for part in (1, 2):
+            pq.write_table(TABLE, tmp_path / "part")
+            (tmp_path / "part").rename(folder / f"orders-{part:04}.parquet")
+
+            def has_rows(rows=part * TABLE.num_rows):
+                try:
+                    return query(server, "SELECT count(*) AS n FROM landing")["n"].to_pylist() == [rows]
+                except (flight.FlightError, pa.ArrowException):
+                    return False
+
+            wait_until(has_rows, f"rows of {part} files")
+        tables = query(server, "SELECT table_name AS n FROM information_schema.tables WHERE table_schema = 'main'")
+        assert tables["n"].to_pylist() == ["landing"]
+
+
+def test_new_replaced_and_removed_files_are_seen(tmp_path, query):
+    pq.write_table(TABLE, tmp_path / "first.parquet")
+    write(tmp_path / "other.csv")
+    with Server(tmp_path) as server:
+        assert query(server, "SELECT count(*) AS n FROM first").to_pylist() == [{"n": 10}]
+
+        def rows(table):
+            try:
+                return query(server, f"SELECT count(*) AS n FROM {table}").to_pylist()[0]["n"]
+            except pa.ArrowKeyError:
+                return None
+
+        pq.write_table(pa.concat_tables([TABLE, TABLE]), tmp_path / "second.parquet")
+        wait_until(lambda: rows("second") == 20, "a new file is seen", 10)
+        replacement = tmp_path / ".replacement.parquet"
+        pq.write_table(TABLE.slice(0, 3).rename_columns(["id", "renamed"]), replacement)
+        os.replace(replacement, tmp_path / "first.parquet")
+        wait_until(lambda: rows("first") == 3, "a replaced file is seen", 10)
+        assert query(server, "SELECT * FROM first").column_names == ["id", "renamed"]
+        (tmp_path / "second.parquet").unlink()
+        wait_until(lambda: rows("second") is None, "a removed file is seen", 10)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow", "arrows"])
 def test_a_query_right_after_a_file_was_removed_has_the_rows_that_are_left(tmp_path, query, ending):
     """The server looks at files every second: it still believes in those that have just gone."""
@@ -127,6 +192,11 @@ def test_a_broken_file_fails_alone_and_by_name(tmp_path, query):
         assert sorted(query(server, columns).column(0).to_pylist()) == ["good", "half", "ragged", "whole"]
         assert "noise" in query(server, "SELECT table_name FROM information_schema.tables").column(0).to_pylist()
         server.wait_idle(5)
+
+
+def test_a_path_that_does_not_exist_stops_the_start(tmp_path):
+    with pytest.raises(AssertionError, match="nowhere"):
+        Server(tmp_path / "nowhere")
 
 
 def as_parquet(folder, name, table):

@@ -102,6 +102,25 @@ def test_no_server_is_exit_code_1():
     assert run.returncode == 1 and run.stdout == b"" and run.stderr
 
 
+def test_wrong_usage_is_exit_code_2():
+    assert bowshot("serve", "--no-such-flag").returncode == 2
+    assert bowshot("sql", "--format", "no such format", "SELECT 1").returncode == 2
+    assert bowshot("no such command").returncode == 2
+
+
+def test_an_unknown_configuration_key_stops_the_start(tmp_path):
+    config = tmp_path / "bowshot.toml"
+    config.write_text("no_such_key = 1\n")
+    run = bowshot("serve", "--config", config)
+    assert run.returncode in (1, 2) and b"no_such_key" in run.stderr
+
+
+def test_check_tells_what_would_be_served(data_folder):
+    run = bowshot("check", data_folder)
+    assert run.returncode == 0, run.stderr.decode()
+    assert b"lineitem" in run.stdout + run.stderr
+
+
 def test_check_prints_no_backtrace(tmp_path, monkeypatch):
     monkeypatch.setenv("RUST_BACKTRACE", "1")
     log = tmp_path / "lake" / "_delta_log"
@@ -114,3 +133,8 @@ def test_check_prints_no_backtrace(tmp_path, monkeypatch):
     said = (run.stdout + run.stderr).decode()
     assert run.returncode == 1 and "table `lake` cannot be read: " in said
     assert "   0: " not in said and "with_backtrace" not in said, said
+
+
+def test_listening_beyond_loopback_without_users_needs_a_word(data_folder):
+    run = bowshot("serve", data_folder, "--flight", "0.0.0.0:0", "--http", "off", "--data", "memory")
+    assert run.returncode != 0 and b"--insecure" in run.stderr

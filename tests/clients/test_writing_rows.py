@@ -159,6 +159,7 @@ def test_parameters_under_casts_and_limits_have_their_types(db):
     assert types == ["int64", "date32[day]", "int64"]
 
 
+
 @pytest.mark.parametrize("storage", ["memory", "durable"])
 @pytest.mark.parametrize("rows", [3, 20_000])
 def test_returning(db, table, storage, rows):
