@@ -16,6 +16,15 @@ from ibis.backends.sql.compilers.datafusion import DataFusionCompiler
 from ibis.backends.sql.datatypes import _TYPE_MAPPERS, DataFusionType
 from ibis.backends.sql.dialects import DataFusion
 
+_MOMENT_PARTS = {
+    ops.ExtractMicrosecond: "microsecond",
+    ops.ExtractMillisecond: "millisecond",
+    ops.ExtractSecond: "second",
+    ops.ExtractMinute: "minute",
+    ops.ExtractHour: "hour",
+    ops.ExtractEpochSeconds: "epoch",
+    ops.ExtractIsoYear: "isoyear",
+}
 _URL_PARTS = {
     ops.ExtractProtocol: "PROTOCOL",
     ops.ExtractAuthority: "AUTHORITY",
@@ -72,30 +81,17 @@ class BowshotCompiler(DataFusionCompiler):  # type: ignore[misc]
 
     # --- moments
 
-    def _part(self, name: str, arg: Any) -> Any:
+    def _part(self, op: Any, *, arg: Any) -> Any:
         """A field of a moment, as a whole number."""
-        return self.cast(self.f.floor(self.f.date_part(name, arg)), dt.int64)
+        return self.cast(self.f.floor(self.f.date_part(_MOMENT_PARTS[type(op)], arg)), dt.int64)
+
+    visit_ExtractSecond = visit_ExtractMinute = visit_ExtractHour = visit_ExtractEpochSeconds = visit_ExtractIsoYear = _part
 
     def visit_ExtractMicrosecond(self, op: Any, *, arg: Any) -> Any:
-        return self._part("microsecond", arg) % 1_000_000
+        return self._part(op, arg=arg) % 1_000_000
 
     def visit_ExtractMillisecond(self, op: Any, *, arg: Any) -> Any:
-        return self._part("millisecond", arg) % 1000
-
-    def visit_ExtractSecond(self, op: Any, *, arg: Any) -> Any:
-        return self._part("second", arg)
-
-    def visit_ExtractMinute(self, op: Any, *, arg: Any) -> Any:
-        return self._part("minute", arg)
-
-    def visit_ExtractHour(self, op: Any, *, arg: Any) -> Any:
-        return self._part("hour", arg)
-
-    def visit_ExtractEpochSeconds(self, op: Any, *, arg: Any) -> Any:
-        return self._part("epoch", arg)
-
-    def visit_ExtractIsoYear(self, op: Any, *, arg: Any) -> Any:
-        return self._part("isoyear", arg)
+        return self._part(op, arg=arg) % 1000
 
     def visit_DateDelta(self, op: Any, *, left: Any, right: Any, part: Any) -> Any:
         return self.f.anon.datediff(part, right, left)

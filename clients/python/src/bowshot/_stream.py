@@ -79,14 +79,6 @@ class Stream:
         total = self._info.total_records
         return total if total >= 0 else None
 
-    @property
-    def started(self) -> bool:
-        return self._started
-
-    @property
-    def finished(self) -> bool:
-        return self._finished
-
     def next(self) -> pa.RecordBatch | None:
         """The next batch with rows; none after the last one."""
         if self._cancelled:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars
 
 Value = TypeVar("Value")
+Closing = TypeVar("Closing", bound="_Closing")
 # Statements of one connection that wait at a time; more wait for these.
 _THREADS = 8
 
@@ -60,8 +61,25 @@ class _Worker:
             raise
 
 
-class Connection(_Worker):
+class _Closing(_Worker):
+    """What ends with a block."""
+
+    sync: Any
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.sync.close)
+
+    async def __aenter__(self: Closing) -> Closing:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self.close()
+
+
+class Connection(_Closing):
     """As `bowshot.Connection`."""
+
+    sync: _connection.Connection
 
     def __init__(self, connection: _connection.Connection, threads: ThreadPoolExecutor) -> None:
         super().__init__(threads)
@@ -113,15 +131,12 @@ class Connection(_Worker):
         await self._run(functools.partial(self.sync.set_options, **options))
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.sync.close)
+        await super().close()
         self._threads.shutdown(wait=False)
 
     @property
     def closed(self) -> bool:
         return self.sync.closed
-
-    async def __aenter__(self) -> Connection:
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
@@ -146,8 +161,10 @@ class Block(_Worker):
         return await asyncio.shield(self._run(functools.partial(self._block.__exit__, kind, error, trace)))
 
 
-class Result(_Worker):
+class Result(_Closing):
     """As `bowshot.Result`; iterate with `async for`."""
+
+    sync: _result.Result
 
     def __init__(self, result: _result.Result, threads: ThreadPoolExecutor) -> None:
         super().__init__(threads)
@@ -208,18 +225,11 @@ class Result(_Worker):
     async def cancel(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self.sync.cancel)
 
-    async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.sync.close)
 
-    async def __aenter__(self) -> Result:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-
-class Cursor(_Worker):
+class Cursor(_Closing):
     """As the cursor of PEP 249, with coroutines."""
+
+    sync: _cursor.Cursor
 
     def __init__(self, cursor: _cursor.Cursor, threads: ThreadPoolExecutor) -> None:
         super().__init__(threads)
@@ -253,12 +263,3 @@ class Cursor(_Worker):
     async def __aiter__(self) -> AsyncIterator[_values.Row]:
         while (row := await self.fetchone()) is not None:
             yield row
-
-    async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(None, self.sync.close)
-
-    async def __aenter__(self) -> Cursor:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

@@ -272,36 +272,25 @@ class BowshotDialect(default.DefaultDialect):
         sql = "SELECT DISTINCT schema_name FROM information_schema.schemata WHERE catalog_name = current_catalog ORDER BY 1"
         return [row[0] for row in self._rows(connection, sql)]
 
-    def _names(self, connection: Any, schema: str | None, kinds: str) -> list[str]:
-        sql = (
-            "SELECT table_name FROM information_schema.tables"
-            f" WHERE table_schema = $1 AND table_type IN ({kinds}) ORDER BY table_name"
-        )
+    def _names(self, connection: Any, schema: str | None, of: str, condition: str) -> list[str]:
+        sql = f"SELECT table_name FROM information_schema.{of} WHERE table_schema = $1 AND {condition} ORDER BY table_name"
         return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
 
     @reflection.cache
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        return self._names(connection, schema, "'BASE TABLE'")
+        return self._names(connection, schema, "tables", "table_type = 'BASE TABLE'")
 
     @reflection.cache
     def get_temp_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        return self._names(connection, schema, "'LOCAL TEMPORARY'")
+        return self._names(connection, schema, "tables", "table_type = 'LOCAL TEMPORARY'")
 
     @reflection.cache
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        sql = (
-            "SELECT table_name FROM information_schema.views"
-            " WHERE table_schema = $1 AND table_catalog <> 'temp' ORDER BY table_name"
-        )
-        return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
+        return self._names(connection, schema, "views", "table_catalog <> 'temp'")
 
     @reflection.cache
     def get_temp_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        sql = (
-            "SELECT table_name FROM information_schema.views"
-            " WHERE table_schema = $1 AND table_catalog = 'temp' ORDER BY table_name"
-        )
-        return [row[0] for row in self._rows(connection, sql, self._schema(schema))]
+        return self._names(connection, schema, "views", "table_catalog = 'temp'")
 
     @reflection.cache
     def get_view_definition(self, connection: Any, view_name: str, schema: str | None = None, **_: Any) -> Any:
@@ -392,5 +381,5 @@ class BowshotDialect(default.DefaultDialect):
         sql = "SELECT table_comment FROM information_schema.tables WHERE table_schema = $1 AND table_name = $2"
         rows = self._rows(connection, sql, self._schema(schema), table_name)
         if not rows:
-            raise exc.NoSuchTableError(f"{schema}.{table_name}" if schema else table_name)
+            self._check(connection, table_name, schema)
         return {"text": rows[0][0]}

@@ -16,17 +16,12 @@ class TypeCompiler(compiler.GenericTypeCompiler):
     def visit_datetime(self, type_: Any, **_: Any) -> str:
         return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
 
-    def visit_TIMESTAMP(self, type_: Any, **_: Any) -> str:  # noqa: N802 - SQLAlchemy's names
-        return "TIMESTAMP WITH TIME ZONE" if type_.timezone else "TIMESTAMP"
-
-    def visit_DATETIME(self, type_: Any, **arguments: Any) -> str:  # noqa: N802
-        return self.visit_datetime(type_, **arguments)
+    visit_TIMESTAMP = visit_DATETIME = visit_datetime  # noqa: N815 - SQLAlchemy's names
 
     def visit_large_binary(self, type_: Any, **_: Any) -> str:
         return "BYTEA"
 
-    def visit_BLOB(self, type_: Any, **_: Any) -> str:  # noqa: N802
-        return "BYTEA"
+    visit_BLOB = visit_large_binary  # noqa: N815
 
     def visit_unicode_text(self, type_: Any, **_: Any) -> str:
         return "TEXT"
@@ -34,8 +29,7 @@ class TypeCompiler(compiler.GenericTypeCompiler):
     def visit_VARCHAR(self, type_: Any, **_: Any) -> str:  # noqa: N802
         return f"VARCHAR({type_.length})" if type_.length else "VARCHAR"
 
-    def visit_NVARCHAR(self, type_: Any, **arguments: Any) -> str:  # noqa: N802
-        return self.visit_VARCHAR(type_, **arguments)
+    visit_NVARCHAR = visit_VARCHAR  # noqa: N815
 
     def visit_CHAR(self, type_: Any, **_: Any) -> str:  # noqa: N802
         return f"CHAR({type_.length})" if type_.length else "VARCHAR"
@@ -63,8 +57,7 @@ class TypeCompiler(compiler.GenericTypeCompiler):
             return "DECIMAL(38, 10)"
         return f"DECIMAL({type_.precision}, {type_.scale or 0})"
 
-    def visit_DECIMAL(self, type_: Any, **arguments: Any) -> str:  # noqa: N802
-        return self.visit_NUMERIC(type_, **arguments)
+    visit_DECIMAL = visit_NUMERIC  # noqa: N815
 
 
 class Uuid(types.Uuid[Any]):
