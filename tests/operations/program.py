@@ -10,12 +10,13 @@ from server import BUSY_FACTOR, ROOT, binaries, clean_environment
 LIGHTGBM = (ROOT / "tests" / "data" / "lightgbm.txt").read_text()
 
 
-def bowshot(*arguments, environment=None, prefix=(), seconds=120):
-    """Exit code, stdout and stderr of a command."""
+def bowshot(*arguments, environment=None, prefix=(), seconds=120, folder=None, words=""):
+    """Exit code, stdout and stderr of a command, which runs in a folder and reads the words."""
     command = [*prefix, binaries() / "bowshot", *arguments]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=clean_environment(environment), timeout=seconds * BUSY_FACTOR
-    )
+        list(map(str, command)), capture_output=True, text=True, env=clean_environment(environment), timeout=seconds * BUSY_FACTOR,
+        cwd=folder, input=words,
+    )  # fmt: skip
     assert "panicked" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
 

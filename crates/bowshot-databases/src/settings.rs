@@ -4,6 +4,7 @@ use crate::config_values::{Values, beside, check_name, wrong};
 use crate::kind::{Kind, ZeroDates};
 use crate::location::Location;
 use bowshot_api::{CallerToken, Error, Result, Secret};
+use bowshot_object_store::duration;
 use bowshot_object_store::secrets::KeptSecret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -280,21 +281,6 @@ fn within(name: &str, key: &str, error: &Error) -> Error {
         Some(hint) => message.with_hint(hint.to_owned()),
         None => message,
     }
-}
-
-/// Parses a duration such as `500ms`; units are `ms`, `s`, `m` and `h`.
-fn duration(text: &str) -> Option<Duration> {
-    let unit = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at_checked(unit)?;
-    let number: u64 = number.parse().ok()?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    number.checked_mul(millis).filter(|millis| *millis <= 86_400_000).map(Duration::from_millis)
 }
 
 #[cfg(test)]

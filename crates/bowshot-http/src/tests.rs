@@ -12,7 +12,6 @@ mod sessions;
 mod sql;
 mod stored_results;
 mod tables;
-mod tls;
 mod transports;
 
 use crate::{Choices, serve};

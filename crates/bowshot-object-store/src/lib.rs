@@ -15,5 +15,6 @@ pub use file_identity::FileIdentity;
 pub use remote::{
     Answer, Call, DELTA, Fault, HUDI, ICEBERG, Level, Listed, Listing, Method, ObjectFolder, PlaceSettings,
     PlaceSummary, RemoteFile, RemoteFolder, RemoteOptions, RemoteSource, RemoteTable, RemoteUrl, RemoteView,
-    Remotes, SEQUENTIAL_BYTES, Upload, Vended, WebClient, foreign_part, is_ignored, is_remote, pause, secret,
+    Remotes, SEQUENTIAL_BYTES, Upload, Vended, WebClient, duration, foreign_part, is_ignored, is_remote,
+    pause, secret,
 };

@@ -10,8 +10,8 @@
 //! fail        divides by zero                 panic       panics when it starts
 //! fail KIND   an error of that kind           instant     one instant, 2024-07-01 12:00 UTC
 //! missing     no such table                   double      a key twice
-//! slow        takes too long                  large N     one row of N bytes
-//! echo N      its N parameters as one row     ?           as many rows as its Int64 parameter has
+//! slow        takes too long                  echo N      its N parameters as one row
+//! ?           as many rows as its Int64 parameter has
 //! begin …     transactions                    SELECT …    two rows of the table with a LIMIT, else none
 //! set A B     a setting                       USE …       of `main` only
 //! create …    changes a table
@@ -29,8 +29,8 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     About, Answer, BatchStream, CancelOutcome, Credentials, Error, ErrorKind, Languages, Lifecycle, Limits,
-    PasswordExchange, Principal, Progress, QueryId, Result, Scramble, Secret, Server, ServerStatus, Session,
-    SessionId, TransactionId,
+    PasswordExchange, Principal, Progress, QueryId, Result, Secret, Server, ServerStatus, Session, SessionId,
+    TransactionId,
 };
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -243,12 +243,6 @@ impl Server for TestServer {
         }
     }
 
-    /// Of `bob` alone the password is known.
-    fn recognise(&self, user: &str, scramble: &Scramble, _: Option<IpAddr>) -> Option<Principal> {
-        assert_eq!(scramble.challenge.len(), 20);
-        (user == "bob" && scramble.shown == b"x").then(|| Principal::user(user))
-    }
-
     fn prove_password(&self, user: &str, _: Option<IpAddr>) -> Option<Box<dyn PasswordExchange>> {
         (user == "prover").then(|| Box::new(Exchange) as Box<dyn PasswordExchange>)
     }
@@ -307,10 +301,6 @@ impl Server for TestServer {
                 let values =
                     TimestampMicrosecondArray::from(vec![1_719_835_200_000_000]).with_timezone("UTC");
                 RecordBatch::try_new(instants(), vec![Arc::new(values)]).unwrap()
-            }
-            "large" => {
-                let text = StringArray::from(vec!["x".repeat(usize::try_from(number(&sql)).unwrap())]);
-                RecordBatch::try_from_iter([("t", Arc::new(text) as ArrayRef)]).unwrap()
             }
             _ => {
                 let counted = Counted::new(self.me(), |counts| &mut counts.streams);

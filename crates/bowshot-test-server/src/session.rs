@@ -94,7 +94,6 @@ impl TestSession {
             (verb, _) if UPDATES.contains(&verb) => Arc::new(Schema::empty()),
             ("types", _) => types::batch().schema(),
             ("wide", _) => texts(),
-            ("large", _) => Arc::new(Schema::new(vec![Field::new("t", DataType::Utf8, false)])),
             ("echo", [rows, ..]) => rows.schema(),
             ("echo", []) => Arc::clone(&parameters),
             ("SELECT", _) if sql.contains("missing") => {

@@ -265,21 +265,6 @@ fn every_mistake_in_the_configuration_stops_start_up() {
     }
 }
 
-#[tokio::test]
-async fn keys_rotate() {
-    let (folder, one, two) = (tempfile::tempdir().expect("folder"), Signer::new("one"), Signer::new("two"));
-    let file = folder.path().join("keys.json");
-    write(&file, &[one.jwk(json!({}))]);
-    let issuers = issuers(&file, "").expect("issuers");
-    assert_eq!(outcome(&issuers, &one.token(json!({}))).await, "ada []");
-    write(&file, &[two.jwk(json!({}))]);
-    assert_eq!(outcome(&issuers, &one.token(json!({}))).await, "ada []", "nobody has looked yet");
-    assert_eq!(outcome(&issuers, &two.token(json!({}))).await, "ada []", "an unknown key is looked for");
-    assert_eq!(outcome(&issuers, &one.token(json!({}))).await, REFUSED, "and the old one is gone");
-    write(&file, &[one.jwk(json!({}))]);
-    assert_eq!(outcome(&issuers, &one.token(json!({}))).await, REFUSED, "but not at every token");
-}
-
 /// An issuer on this machine that answers each request with the next of these, and counts them by dropping out.
 async fn answering(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
@@ -301,19 +286,6 @@ async fn answering(answers: Vec<String>) -> (String, tokio::task::JoinHandle<Vec
 
 fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-}
-
-#[tokio::test]
-async fn keys_are_fetched_once_from_their_address() {
-    let signer = Signer::new("one");
-    let keys = ok(&json!({ "keys": [signer.jwk(json!({}))] }).to_string());
-    let (address, asked) = answering(vec![keys]).await;
-    let issuers = issuers(Path::new(""), &format!("jwks_url = '{address}/keys?a=b'")).expect("issuers");
-    let token = signer.token(json!({}));
-    let (one, other) = tokio::join!(outcome(&issuers, &token), outcome(&issuers, &token));
-    assert_eq!((one.as_str(), other.as_str()), ("ada []", "ada []"));
-    assert_eq!(outcome(&issuers, &Signer::new("other").token(json!({}))).await, REFUSED);
-    assert_eq!(asked.await.expect("ends"), ["GET /keys?a=b HTTP/1.1"]);
 }
 
 #[tokio::test]

@@ -8,7 +8,6 @@ use bowshot_formats::decoded_columns::ColumnCache;
 use bowshot_formats::read_options::ReadOptions;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use tempfile::tempdir;
 
@@ -136,23 +135,6 @@ async fn names_do_not_change_while_they_are_served() {
     write(&years.join("orders_2025.csv"), "n\n2\n");
     assert_eq!(world.names(), ["orders_2024", "orders_2025"]);
     assert_eq!(World::open(&[&years]).names(), ["years"]);
-}
-
-#[tokio::test]
-async fn an_empty_folder_fills_later() {
-    let folder = tempdir().unwrap();
-    let (landing, other) = (folder.path().join("landing"), folder.path().join("other"));
-    std::fs::create_dir_all(landing.join("below")).unwrap();
-    std::fs::create_dir(&other).unwrap();
-    let world = World::open(&[&landing]);
-    let named = World::named("t", &other);
-    assert!(world.names().is_empty());
-    says(&named.error("select * from t").await, ErrorKind::NotFound, &["other", "no data file"]);
-    write(&landing.join("orders.csv"), "n\n1\n");
-    write(&other.join("part-1.csv"), "n\n2\n");
-    assert_eq!(world.names(), ["orders"]);
-    assert_eq!(world.value("select n from orders").await, "1");
-    assert_eq!(named.value("select n from t").await, "2");
 }
 
 #[tokio::test]
@@ -313,14 +295,4 @@ async fn limits_are_errors() {
     let world = World::with(vec![source], options);
     says(&world.error("select * from t").await, ErrorKind::LimitReached, &["4 files", "max_files_per_table"]);
     says(&world.error("select * from u").await, ErrorKind::LimitReached, &["5 folders"]);
-}
-
-#[tokio::test]
-async fn names_are_found_whatever_their_case() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("x.csv");
-    write(&path, "n\n1\n");
-    let world = World::named("Sales", Path::new(&path));
-    assert_eq!(world.value("select n from sales").await, "1");
-    assert_eq!(world.value("select n from \"Sales\"").await, "1");
 }

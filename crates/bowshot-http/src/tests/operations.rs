@@ -206,3 +206,14 @@ async fn shutdown_ends_idle_and_half_open_connections() {
     // A reset is as good as an orderly end here: what counts is that nobody holds the connection.
     _ = half.read_to_end(&mut rest).await;
 }
+
+#[tokio::test]
+async fn tls_without_a_certificate_ends_at_once() {
+    let running = Running::start().await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    stream.write_all(&[22, 3, 1, 0, 1, 0]).await.unwrap();
+    let mut rest = Vec::new();
+    _ = stream.read_to_end(&mut rest).await;
+    assert!(rest.is_empty());
+    running.stop().await;
+}

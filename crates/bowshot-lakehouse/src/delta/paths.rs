@@ -3,6 +3,7 @@
 
 use crate::table_folder::FolderView;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogDataHandler, StorageType};
+use percent_encoding::percent_decode_str;
 use std::path::Path;
 use url::Url;
 
@@ -109,29 +110,7 @@ fn is_plainly_below(path: &str, root: Root<'_>) -> bool {
 }
 
 fn decoded(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = match after {
-            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
-            _ => None,
-        };
-        match code {
-            Some((high, low)) => {
-                bytes.push(high << 4 | low);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -423,6 +423,21 @@ fn limited(store: impl ObjectStore, limit: usize) -> Arc<dyn ObjectStore> {
     Arc::new(LimitStore::new(store, limit))
 }
 
+/// Parses a duration such as `500ms`, of a day at most; units are `ms`, `s`, `m` and `h`.
+pub fn duration(text: &str) -> Option<Duration> {
+    let unit = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(unit)?;
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).filter(|millis| *millis <= 86_400_000).map(Duration::from_millis)
+}
+
 /// What a secret is, by where it lies; the reason never shows it.
 pub fn secret(place: &str) -> std::result::Result<String, String> {
     if let Some(name) = place.strip_prefix("env:") {

@@ -51,7 +51,7 @@ pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
 pub use url::is_remote;
 
-pub use credentials::secret;
+pub use credentials::{duration, secret};
 pub use fault::Fault;
 pub use file::{RemoteFile, SEQUENTIAL_BYTES};
 pub use folder::Listed;

@@ -3,7 +3,7 @@
 use super::names::parts;
 use super::places::Place;
 use bowshot_api::{Error, Result, Secret};
-use bowshot_object_store::secret;
+use bowshot_object_store::{duration, secret};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -209,18 +209,7 @@ impl Entry<'_> {
     fn duration(&self, key: &str) -> Result<Option<Duration>> {
         let Some(text) = self.one(key)? else { return Ok(None) };
         let wrong = || self.wrong(key, "it is a time such as `500ms`, `30s` or `5m`");
-        let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let (number, unit) = text.split_at(unit);
-        let millis = match unit {
-            "ms" => 1_u64,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            _ => return Err(wrong()),
-        };
-        let whole = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
-        let whole = whole.filter(|millis| *millis <= 86_400_000).ok_or_else(wrong)?;
-        Ok(Some(Duration::from_millis(whole)))
+        duration(&text).map(Some).ok_or_else(wrong)
     }
 
     fn login(&self) -> Result<Login> {
