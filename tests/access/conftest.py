@@ -27,6 +27,13 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def made(request, tmp_path_factory):
+    """A server with what a module's SETUP makes, which its tests share."""
+    with world.world(tmp_path_factory.mktemp(request.module.__name__), request.module.SETUP) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def there(tmp_path_factory):
     import directory
     from server import free_port
