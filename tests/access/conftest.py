@@ -1,5 +1,6 @@
 """One server for all tests that leave its rules as they are; what they change, they change for nobody else."""
 
+import contextlib
 import os
 
 import pytest
@@ -38,6 +39,5 @@ def there(tmp_path_factory):
     import directory
     from server import free_port
 
-    made = directory.Directory(tmp_path_factory.mktemp("slapd") / "d", free_port())
-    yield made
-    made.stop()
+    with contextlib.closing(directory.Directory(tmp_path_factory.mktemp("slapd") / "d", free_port())) as made:
+        yield made
