@@ -1,5 +1,6 @@
 """One server for all tests that leave its rules as they are; what they change, they change for nobody else."""
 
+import contextlib
 import os
 
 import pytest
@@ -27,10 +28,16 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def made(request, tmp_path_factory):
+    """A server with what a module's SETUP makes, which its tests share."""
+    with world.world(tmp_path_factory.mktemp(request.module.__name__), request.module.SETUP) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def there(tmp_path_factory):
     import directory
     from server import free_port
 
-    made = directory.Directory(tmp_path_factory.mktemp("slapd") / "d", free_port())
-    yield made
-    made.stop()
+    with contextlib.closing(directory.Directory(tmp_path_factory.mktemp("slapd") / "d", free_port())) as made:
+        yield made

@@ -50,7 +50,7 @@ def ldif(entries):
 
 
 class Directory:
-    """Runs until it is stopped; started again, it has the same people and the same port."""
+    """Runs until it is closed; started again, it has the same people and the same port."""
 
     def __init__(self, folder, port, pair=None, authority=None, secure=False, more=""):
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ class Directory:
         """How often somebody has bound with a name and a password."""
         return self.log().count(" BIND dn=\"")
 
-    def stop(self):
+    def close(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()

@@ -28,14 +28,6 @@ SETUP = [
 ]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("columns")
-    with world.world(folder, SETUP) as made:
-        made.folder = folder
-        yield made
-
-
 @pytest.fixture
 def fresh(made):
     root = made.at("root")

@@ -25,7 +25,6 @@ def service():
 def made(tmp_path_factory, service):
     folder = tmp_path_factory.mktemp("decisions")
     with serving(folder, service, {"BOWSHOT_AUDIT_FILE": str(folder / "audit.jsonl")}) as made:
-        made.folder = folder
         yield made
 
 

@@ -106,7 +106,7 @@ def test_over_tls_with_a_token(tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(pair.pem), str(pair.key))
     service = Decisions(context)
-    try:
+    with contextlib.closing(service):
         known = {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(authority.own.pem), "BOWSHOT_ACCESS_DECISION_TOKEN": "only for us"}
         with serving(tmp_path / "good", service, known) as made:
             assert made.at("ada").rows("SELECT id FROM people") == [("1",)]
@@ -116,8 +116,6 @@ def test_over_tls_with_a_token(tmp_path):
             with serving(tmp_path / "bad", service, {"BOWSHOT_ACCESS_DECISION_CA_FILE": str(others.own.pem)}):
                 pass
         assert len(service.asked) == asked
-    finally:
-        service.close()
 
 
 @pytest.mark.parametrize("url", ["http://192.0.2.1/x", "ftp://127.0.0.1/", "nonsense", "http://example.org/"])

@@ -20,7 +20,6 @@ SETUP = [
 @pytest.fixture
 def made(tmp_path):
     with world.world(tmp_path, SETUP) as made:
-        made.folder = tmp_path
         yield made
 
 

@@ -34,10 +34,10 @@ def test_a_directory_that_is_gone_from_the_file_lets_nobody_in(tmp_path, there):
 def test_a_directory_that_ends_while_we_serve(tmp_path, how):
     own = Directory(tmp_path / "d", free_port())
     how = NAMED if how == "named" else searched(own.password_file())
-    try:
+    with contextlib.closing(own):
         with serving(tmp_path / "s", entry(own, "insecure = true\ncache_seconds = 0\ntimeout_seconds = 2\n" + how + ROLES)) as made:
             assert basic(made.server, "ann", "ann's own")[0] == 200
-            own.stop()
+            own.close()
             for user, password in (("ann", "ann's own"), ("ann", "x"), ("nobody", "x")):
                 status, body = basic(made.server, user, password)
                 assert status == 503 and "does not answer" in body, (status, body)
@@ -50,8 +50,6 @@ def test_a_directory_that_ends_while_we_serve(tmp_path, how):
             assert "does not answer" in made.server.log() and "ann's own" not in made.server.log()
             own.start()
             assert basic(made.server, "ann", "ann's own")[0] == 200, "at once, when it is back"
-    finally:
-        own.stop()
 
 
 def test_a_directory_that_does_not_answer_holds_nobody_else_up(tmp_path):
@@ -113,7 +111,7 @@ def test_tls_to_the_directory(tmp_path, authority, secure):
     own = Directory(tmp_path / "d", free_port(), authority.server(), authority.own, secure=secure)
     others = Authority(tmp_path / "others")
     start = "" if secure else "starttls = true\n"
-    try:
+    with contextlib.closing(own):
         with serving(tmp_path / "good", entry(own, f'{start}ca_file = "{authority.own.pem}"\n{NAMED}{ROLES}')) as made:
             assert basic(made.server, "ann", "ann's own")[0] == 200
             assert basic(made.server, "ann", "x")[0] == 401
@@ -122,8 +120,6 @@ def test_tls_to_the_directory(tmp_path, authority, secure):
             with serving(tmp_path / f"bad{number}", entry(own, start + ca + NAMED)) as made:
                 assert basic(made.server, "ann", "ann's own")[0] == 503, "another authority vouches for it"
             assert own.binds() == before, "the password was sent"
-    finally:
-        own.stop()
 
 
 def test_starttls_that_is_refused_is_no_reason_to_go_on_without(tmp_path, there, authority):
@@ -167,7 +163,7 @@ def test_the_password_of_the_account(tmp_path, there):
 
 def test_two_entries_of_one_name(tmp_path):
     own = Directory(tmp_path / "d", free_port())
-    try:
+    with contextlib.closing(own):
         other = f"uid=ann,{GROUPS}"
         own.change("ldapadd", text=slapd.ldif([(other, {
             "objectClass": ["inetOrgPerson"], "uid": ["ann"], "cn": ["a"], "sn": ["a"], "userPassword": ["hers too"]})]))  # fmt: skip
@@ -175,8 +171,6 @@ def test_two_entries_of_one_name(tmp_path):
             for password in ("ann's own", "hers too"):
                 assert basic(made.server, "ann", password)[0] == 401
             assert basic(made.server, "ben", "ben's own")[0] == 200
-    finally:
-        own.stop()
 
 
 def test_over_tls_for_clients_of_other_machines(tmp_path, there, authority):

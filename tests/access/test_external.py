@@ -2,10 +2,12 @@
 
 import pytest
 
-from world import DOORS, refused, world
+import world
+from world import DOORS, refused
 
 # As `orders` in the file: id, region, amount, note.
-EXTERNAL = [
+SETUP = [
+    *world.SETUP,
     "CREATE EXTERNAL TABLE outer_orders STORED AS PARQUET LOCATION 'orders.parquet'",
     "CREATE EXTERNAL TABLE outer_part STORED AS PARQUET LOCATION 'orders.parquet'",
     "CREATE EXTERNAL TABLE outer_closed STORED AS PARQUET LOCATION 'orders.parquet'",
@@ -17,14 +19,6 @@ EXTERNAL = [
     "CREATE ROW POLICY own_region ON outer_orders FOR clerk USING (region = user_attribute('region'))",
     "CREATE MASK note ON outer_orders (note) FOR clerk USING (null)",
 ]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    with world(tmp_path_factory.mktemp("external")) as all_connections:
-        for sql in EXTERNAL:
-            all_connections.at("root").rows(sql)
-        yield all_connections
 
 
 @pytest.mark.parametrize("door", DOORS)

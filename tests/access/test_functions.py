@@ -2,25 +2,20 @@
 
 import pytest
 
-from world import DOORS, create_users, refused, world
+from world import DOORS, create_users, refused
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    setup = [
-        "CREATE SCHEMA tools",
-        "CREATE TABLE tools.people (id INTEGER, region VARCHAR, pay INTEGER)",
-        "INSERT INTO tools.people VALUES (1, 'eu', 10), (2, 'us', 20)",
-        "CREATE TABLE tools.hidden (id INTEGER)",
-        *create_users("ada", "bob"),
-        "GRANT SELECT ON tools.people TO ada",
-        "CREATE ROW POLICY eu ON tools.people FOR ada USING (region = 'eu')",
-        "CREATE FUNCTION tools.total() RETURNS BIGINT RETURN (SELECT sum(pay) FROM tools.people)",
-        "CREATE FUNCTION tools.pay_of(wanted INT) RETURNS TABLE (pay INT) RETURN SELECT pay FROM tools.people WHERE id = wanted",
-        "CREATE FUNCTION tools.count_hidden() RETURNS BIGINT RETURN (SELECT count(*) FROM tools.hidden)",
-    ]
-    with world(tmp_path_factory.mktemp("functions"), setup) as made:
-        yield made
+SETUP = [
+    "CREATE SCHEMA tools",
+    "CREATE TABLE tools.people (id INTEGER, region VARCHAR, pay INTEGER)",
+    "INSERT INTO tools.people VALUES (1, 'eu', 10), (2, 'us', 20)",
+    "CREATE TABLE tools.hidden (id INTEGER)",
+    *create_users("ada", "bob"),
+    "GRANT SELECT ON tools.people TO ada",
+    "CREATE ROW POLICY eu ON tools.people FOR ada USING (region = 'eu')",
+    "CREATE FUNCTION tools.total() RETURNS BIGINT RETURN (SELECT sum(pay) FROM tools.people)",
+    "CREATE FUNCTION tools.pay_of(wanted INT) RETURNS TABLE (pay INT) RETURN SELECT pay FROM tools.people WHERE id = wanted",
+    "CREATE FUNCTION tools.count_hidden() RETURNS BIGINT RETURN (SELECT count(*) FROM tools.hidden)",
+]
 
 
 @pytest.mark.parametrize("door", DOORS)

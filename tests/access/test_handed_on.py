@@ -22,7 +22,6 @@ def made(tmp_path_factory):
         "GRANT CREATE ON SCHEMA main TO ada",
     ]
     with world.world(folder, setup, environment={"BOWSHOT_AUDIT_FILE": str(folder / "audit.jsonl")}) as made:
-        made.folder = folder
         yield made
 
 

@@ -267,7 +267,7 @@ def _renamed(key, kid):
 def test_an_issuer_that_cannot_be_reached_lets_nobody_in_and_nobody_wait(tmp_path):
     own = Issuer()
     own.failing = True
-    try:
+    with contextlib.closing(own):
         with serving(tmp_path / "failing", own) as made:
             start, before = time.monotonic(), own.requests
             for _ in range(20):
@@ -276,8 +276,6 @@ def test_an_issuer_that_cannot_be_reached_lets_nobody_in_and_nobody_wait(tmp_pat
             assert made.at("root").rows("SELECT 1") == [("1",)], "others are not touched"
             own.failing = False
             wait_until(lambda: bearer(made, own.token())[0] == 200, "the issuer is asked again", 15)
-    finally:
-        own.close()
 
 
 def test_a_server_with_an_issuer_alone(tmp_path, issuer):

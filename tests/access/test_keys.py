@@ -2,12 +2,11 @@
 
 import pytest
 
-import world
 from world import DOORS, Refused
 
 
 # Ada sees `child`, and of what its keys point to one column.
-KEYS = [
+SETUP = [
     "CREATE SCHEMA hidden",
     "CREATE TABLE hidden.parent (parent_id INTEGER PRIMARY KEY)",
     "CREATE TABLE partly (open_id INTEGER UNIQUE, closed_id INTEGER UNIQUE)",
@@ -21,12 +20,6 @@ KEYS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    with world.world(tmp_path_factory.mktemp("keys"), KEYS) as made:
-        yield made
-
-
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("sql", [
     "SELECT * FROM information_schema.key_column_usage",
@@ -35,16 +28,16 @@ def keys(tmp_path_factory):
     "SELECT pg_get_constraintdef(oid) FROM pg_constraint",
     "SELECT sql FROM duckdb_tables()",
 ])
-def test_keys_do_not_tell_what_they_point_to(keys, door, sql):
+def test_keys_do_not_tell_what_they_point_to(made, door, sql):
     for user, is_told in (("root", True), ("ada", False)):
-        told = str(keys.at(user, door).rows(sql))
+        told = str(made.at(user, door).rows(sql))
         assert any(word in told for word in ("hidden", "parent", "closed_id")) == is_told, told
         assert "child" in told or "partly" in told, told
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_returning_does_not_tell_of_columns(keys, door):
+def test_returning_does_not_tell_of_columns(made, door):
     for columns in ("id", "*", "nothing"):
         with pytest.raises(Refused) as refused:
-            keys.at("ada", door).rows(f"DELETE FROM part WHERE id = 99 RETURNING {columns}")
+            made.at("ada", door).rows(f"DELETE FROM part WHERE id = 99 RETURNING {columns}")
         assert "secret" not in str(refused.value) and "RETURNING" in str(refused.value), refused.value

@@ -127,15 +127,13 @@ def test_nobody_of_an_identity_provider_has_the_name_of_a_role(tmp_path, first):
     def status(made, user):
         return http_sql.answered(made.server, "SELECT x FROM pay", "Bearer " + issuer.token(user))[0]
 
-    try:
+    with contextlib.closing(issuer):
         with world.world(tmp_path, role if first else [], more=more) as made:
             for sql in [] if first else role:
                 assert status(made, "hr") != 200
                 made.at("root").rows(sql)
             assert status(made, "hr") in (401, 403) and status(made, "public") in (401, 403)
             assert status(made, "ann") == 404
-    finally:
-        issuer.close()
 
 
 def test_the_log_has_no_password_at_any_level(tmp_path):

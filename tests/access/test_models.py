@@ -40,7 +40,6 @@ def made(tmp_path_factory):
         root = all_connections.at("root")
         for sql in MODELS:
             root.rows(sql)
-        all_connections.folder = folder
         yield all_connections
 
 

@@ -8,22 +8,17 @@ import pytest
 from server import wait_until
 from world import DOORS, PASSWORDS, create_users, hash_password, refused, users_file, world
 
+SETUP = [
+    "CREATE TABLE t (id INTEGER, region VARCHAR)",
+    "CREATE TABLE other (id INTEGER)",
+    "CREATE VIEW v AS SELECT id FROM t",
+    *create_users("ada", "bob"),
+    "CREATE ROLE reader",
+    "GRANT SELECT ON t TO reader",
+]
+
 numbers = itertools.count()
 LISTS = ("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'", "SELECT relname FROM pg_catalog.pg_class")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    setup = [
-        "CREATE TABLE t (id INTEGER, region VARCHAR)",
-        "CREATE TABLE other (id INTEGER)",
-        "CREATE VIEW v AS SELECT id FROM t",
-        *create_users("ada", "bob"),
-        "CREATE ROLE reader",
-        "GRANT SELECT ON t TO reader",
-    ]
-    with world(tmp_path_factory.mktemp("privileges"), setup) as made:
-        yield made
 
 
 def listed(connection):

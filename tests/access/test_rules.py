@@ -10,21 +10,16 @@ import psycopg
 import pytest
 
 from server import Server
-from world import PASSWORDS, Flight, Postgres, Refused, create_users, psycopg_connect, refused, users_file, wait_for_end, world
+from world import PASSWORDS, Flight, Postgres, Refused, create_users, psycopg_connect, refused, users_file, wait_for_end
+
+SETUP = [
+    "CREATE TABLE t (id INTEGER, region VARCHAR)",
+    "INSERT INTO t VALUES (1, 'EU'), (2, 'US')",
+    *create_users("ada", "bob", "carl"),
+    "ALTER USER ada SET region = 'EU'",
+]
 
 numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    setup = [
-        "CREATE TABLE t (id INTEGER, region VARCHAR)",
-        "INSERT INTO t VALUES (1, 'EU'), (2, 'US')",
-        *create_users("ada", "bob", "carl"),
-        "ALTER USER ada SET region = 'EU'",
-    ]
-    with world(tmp_path_factory.mktemp("rules"), setup) as made:
-        yield made
 
 
 @pytest.fixture

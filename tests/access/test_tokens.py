@@ -8,18 +8,13 @@ import world
 from test_identity import bearer
 from world import OPEN, Refused, psycopg_connect, refused, wait_for_end
 
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    setup = [
-        "CREATE TABLE t (id INTEGER)",
-        "INSERT INTO t VALUES (7)",
-        "CREATE USER ada PASSWORD 'ada''s own'",
-        "CREATE USER bob PASSWORD 'bob''s own'",
-        "GRANT SELECT ON t TO ada",
-    ]
-    with world.world(tmp_path_factory.mktemp("tokens"), setup) as made:
-        yield made
+SETUP = [
+    "CREATE TABLE t (id INTEGER)",
+    "INSERT INTO t VALUES (7)",
+    "CREATE USER ada PASSWORD 'ada''s own'",
+    "CREATE USER bob PASSWORD 'bob''s own'",
+    "GRANT SELECT ON t TO ada",
+]
 
 
 def token(connection, name, more=""):

@@ -2,9 +2,10 @@
 
 import contextlib
 
+import psycopg
 import pytest
 
-from world import DOORS, Refused, create_users, do, psycopg_connect, world
+from world import DOORS, Refused, create_users, do, psycopg_connect, refused, world
 
 USERS = create_users("ada", "bob", "carl")
 
@@ -13,12 +14,6 @@ USERS = create_users("ada", "bob", "carl")
 def made(tmp_path):
     with world(tmp_path, [*USERS, "ALTER USER ada SET region = 'EU'"]) as made:
         yield made
-
-
-def refused(ask, words):
-    with pytest.raises(Exception) as raised:
-        print(ask())
-    assert any(word in str(raised.value) for word in words), raised.value
 
 
 @contextlib.contextmanager
@@ -52,7 +47,8 @@ def test_tables_that_are_no_more(made, how):
     with transaction(made, "carl") as (_, ask):
         assert ask("SELECT id FROM pay") == [(1,)]
         do(made.at("root"), how)
-        refused(lambda: ask("SELECT id FROM pay"), ("not found", "may not", "does not exist"))
+        with pytest.raises(psycopg.Error, match="not found|may not|does not exist"):
+            ask("SELECT id FROM pay")
 
 
 def test_own_tables_of_a_transaction_are_there(made):
@@ -76,7 +72,7 @@ def test_refreshed_with_the_rights_of_its_owner(made):
         "CREATE ROW POLICY pp ON people FOR ada USING (region = user_attribute('region'))",
     )
     do(ada, "CREATE MATERIALIZED VIEW ws.mv AS SELECT * FROM main.people")
-    refused(lambda: root.rows("REFRESH MATERIALIZED VIEW ws.mv"), ("only `ada`",))
+    refused(root, "REFRESH MATERIALIZED VIEW ws.mv", "only `ada`")
     do(ada, "REFRESH MATERIALIZED VIEW ws.mv")
     assert ada.rows("SELECT id FROM ws.mv") == [("1",)]
 
@@ -88,14 +84,14 @@ def test_another_user_of_the_same_name(made, door):
     carl = made.at("carl", door)
     assert carl.rows("SELECT text FROM secrets") == [("topsecret",)]
     do(root, "DROP USER carl", "CREATE USER carl PASSWORD 'new'", "GRANT SELECT ON secrets TO carl")
-    refused(lambda: carl.rows("SELECT text FROM secrets"), ("wrong", "expired", "session", "nauthenticated"))
+    refused(carl, "SELECT text FROM secrets", "wrong", "expired", "session", "nauthenticated")
 
 
 def test_another_password(made):
     root, bob = made.at("root"), made.at("bob", "http")
     assert bob.rows("SELECT 1 AS a") == [("1",)]
     do(root, "ALTER USER bob PASSWORD 'new'")
-    refused(lambda: bob.rows("SELECT 1 AS a"), ("wrong",))
+    refused(bob, "SELECT 1 AS a", "wrong")
 
 
 def test_rights_that_went_before_the_commit(made):
@@ -104,12 +100,14 @@ def test_rights_that_went_before_the_commit(made):
     with transaction(made, "bob") as (connection, ask):
         ask("GRANT ALL ON CATALOG bowshot TO bob")
         do(root, "ALTER USER bob NOADMIN")
-        refused(connection.commit, ("rights have changed",))
-    refused(lambda: made.at("bob").rows("SELECT * FROM secrets"), ("not found",))
+        with pytest.raises(psycopg.Error, match="rights have changed"):
+            connection.commit()
+    refused(made.at("bob"), "SELECT * FROM secrets", "not found")
     with transaction(made, "ada") as (connection, ask):
         ask("INSERT INTO k VALUES (1)")
         do(root, "REVOKE INSERT ON k FROM ada")
-        refused(connection.commit, ("rights have changed",))
+        with pytest.raises(psycopg.Error, match="rights have changed"):
+            connection.commit()
     assert root.rows("SELECT count(*) AS n FROM k") == [("0",)]
 
 
@@ -125,7 +123,7 @@ def test_columns_that_change_their_names(made):
         "CREATE TABLE free (id INTEGER)",
     )
     for sql in ("ALTER TABLE people RENAME COLUMN ssn TO ssn2", "ALTER TABLE people RENAME COLUMN id TO number", "ALTER TABLE parts RENAME COLUMN id TO number"):
-        refused(lambda sql=sql: root.rows(sql), ("another name",))
+        refused(root, sql, "another name")
     do(root, "DROP MASK ssn ON people", "ALTER TABLE people RENAME COLUMN ssn TO ssn2", "ALTER TABLE free RENAME COLUMN id TO number")
 
 
@@ -136,8 +134,8 @@ def test_rows_of_who_may_only_write(made):
         "GRANT INSERT ON desk TO carl, ada",
         "CREATE ROW POLICY own ON desk USING (region = user_attribute('region'))",
     )
-    refused(lambda: made.at("carl").rows("INSERT INTO desk VALUES (50, 'US')"), ("may not see",))
-    refused(lambda: made.at("ada").rows("INSERT INTO desk VALUES (50, 'US')"), ("may not see",))
+    refused(made.at("carl"), "INSERT INTO desk VALUES (50, 'US')", "may not see")
+    refused(made.at("ada"), "INSERT INTO desk VALUES (50, 'US')", "may not see")
     do(made.at("ada"), "INSERT INTO desk VALUES (51, 'EU')")
 
 
@@ -178,9 +176,9 @@ def test_hidden_tables_of_a_search_path(made):
     assert carl.rows("SELECT x FROM near") == [("near",)]
     assert made.at("root").rows("SELECT x FROM twice") == [("hidden",)]
     for table in ("once", "seen", "path_a.twice"):
-        refused(lambda table=table: carl.rows(f"SELECT x FROM {table}"), ["not found"])
-    refused(lambda: carl.rows("INSERT INTO twice VALUES ('x')"), ["may not"])
-    refused(lambda: carl.rows("DROP TABLE once"), ["not found"])
+        refused(carl, f"SELECT x FROM {table}", "not found")
+    refused(carl, "INSERT INTO twice VALUES ('x')", "may not")
+    refused(carl, "DROP TABLE once", "not found")
     assert "path_c" not in carl.rows("SELECT array_to_string(current_schemas(false), ',')")[0][0]
 
 
@@ -193,7 +191,7 @@ def test_functions_in_a_transaction_tell_of_what_is_seen(made):
     assert carl.rows(told.format("kept_back")) == [("hidden",)]
     assert carl.rows(told.format("kept_back_pkey")) == [("hidden",)]
     assert carl.rows(told.format("carls")) == [("seen",)]
-    refused(lambda: carl.rows("SELECT has_table_privilege('kept_back', 'SELECT')"), ["not found"])
+    refused(carl, "SELECT has_table_privilege('kept_back', 'SELECT')", "not found")
     carl.rows("ROLLBACK")
 
 
@@ -231,9 +229,10 @@ def test_rows_by_keys_after_changes_of_rights(made, door):
         do(root, change)
         if expected is None:
             for key in (1, 2, 4):
-                refused(lambda key=key: carl.rows(f"SELECT id, region FROM pay WHERE id = {key}"), ("not found", "may not", "region"))
+                refused(carl, f"SELECT id, region FROM pay WHERE id = {key}", "not found", "may not", "region")
                 if door == "postgres" and change == "REVOKE SELECT ON pay FROM carl":
-                    refused(lambda key=key: prepared(key), ("not found", "may not"))
+                    with pytest.raises(psycopg.Error, match="not found|may not"):
+                        prepared(key)
         else:
             assert look(carl) == expected, change
             if door == "postgres":

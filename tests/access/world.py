@@ -218,8 +218,8 @@ def users_file(folder, more=""):
 class World:
     """The server and all connections that a test has asked for."""
 
-    def __init__(self, server):
-        self.server = server
+    def __init__(self, server, folder):
+        self.server, self.folder = server, folder
         self.open = {}
 
     def at(self, user, door="flight"):
@@ -250,7 +250,7 @@ def world(folder, setup=SETUP, more="", arguments=(), environment=None):
         arguments=["--users-file", str(users_file(folder, more)), "--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", *arguments],
         environment=environment,
     ) as server:
-        all_connections = World(server)
+        all_connections = World(server, folder)
         root = all_connections.at("root")
         for sql in setup:
             root.rows(sql)

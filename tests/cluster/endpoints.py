@@ -23,13 +23,13 @@ SPREAD = [
 REUSE = b"arrow-flight-reuse-connection://?"
 
 
-def write(path):
+def write(path, count=ROWS, groups=99_991):
     """A table in five files, whose rows take some megabytes: more than buffers hold that are as small as below."""
     path.mkdir()
-    numbers = pa.array(range(ROWS), pa.int64())
-    groups = pa.array([number * 7919 % 99_991 for number in range(ROWS)], pa.int32())
-    texts = pa.array([f"row {number}" for number in range(ROWS)])
-    rows, part = pa.table({"x": numbers, "g": groups, "s": texts}), ROWS // 5
+    numbers = pa.array(range(count), pa.int64())
+    groups = pa.array([number * 7919 % groups for number in range(count)], pa.int32())
+    texts = pa.array([f"row {number}" for number in range(count)])
+    rows, part = pa.table({"x": numbers, "g": groups, "s": texts}), count // 5
     for number in range(5):
         pq.write_table(rows.slice(number * part, part), path / f"part-{number}.parquet", row_group_size=20_000)
     return path

@@ -68,6 +68,17 @@ class Node(Server):
         self.process.send_signal(number)
 
 
+PASSWORD = "a password"
+
+
+def users_file(folder, **admins):
+    """Arguments of nodes that know these users, all with one password; the value says whether one is an admin."""
+    hashed, file = hash_password(PASSWORD), folder / "users.toml"
+    entries = (f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\nadmin = {str(admin).lower()}\n' for name, admin in admins.items())
+    file.write_text("".join(entries))
+    return ["--users-file", file]
+
+
 def secret(text=None):
     """A proof by a shared secret."""
     return [], {"BOWSHOT_CLUSTER_SECRET": text or secrets.token_hex(16)}

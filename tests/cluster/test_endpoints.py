@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import threading
 import time
 
 import adbc_driver_flightsql.dbapi as dbapi
@@ -15,7 +14,7 @@ from endpoints import EVERYTHING, LARGE, ROWS, SPREAD, Client, idle, in_order, p
 
 # Where they are not: one node has the order, the few rows, or all of them.
 TOGETHER = ["SELECT x FROM t ORDER BY x", "SELECT x FROM t LIMIT 1000", "SELECT count(*) FROM t", "SELECT 1"]
-ADA, BOB = ("ada", "a password"), ("bob", "a password")
+ADA, BOB = ("ada", nodes.PASSWORD), ("bob", nodes.PASSWORD)
 
 
 @pytest.fixture(scope="module")
@@ -247,13 +246,10 @@ def test_readers_that_let_rows_lie_are_cut_off(table):
 def guarded(request, table, tmp_path_factory):
     """Three nodes with two users."""
     folder = tmp_path_factory.mktemp("users")
-    hashed = nodes.hash_password("a password")
-    users = folder / "users.toml"
-    users.write_text("".join(f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\n' for name in ("ada", "bob")))
     proof = nodes.secret()
     if request.param == "certificates":
         proof = nodes.certificate(folder / "authority", "one", first=True)
-    more = ["--users-file", users]
+    more = nodes.users_file(folder, ada=False, bob=False)
     with endpoints.started(table, proof=proof, more=more, user=ADA, **endpoints.STEADY) as members:
         yield members
 

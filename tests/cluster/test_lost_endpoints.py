@@ -1,6 +1,6 @@
 """Endpoints of nodes that die, stop or end: all rows, or an error that says to ask again; never a part of the rows."""
 
-import threading
+import concurrent.futures
 import time
 
 import endpoints
@@ -25,21 +25,15 @@ def answers(table):
 
 def read_all(client, info):
     """What each endpoint gives: its rows, or its error."""
-    ends = [None] * len(info.endpoints)
 
-    def read(number):
+    def read(endpoint):
         try:
-            ends[number] = client.reader(info.endpoints[number]).read_all().num_rows
+            return client.reader(endpoint).read_all().num_rows
         except Exception as error:
-            ends[number] = error
+            return error
 
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(len(ends))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(90 * nodes.BUSY_FACTOR)
-        assert not thread.is_alive(), "an endpoint hangs"
-    return ends
+    with concurrent.futures.ThreadPoolExecutor(len(info.endpoints)) as pool:
+        return list(pool.map(read, info.endpoints, timeout=90 * nodes.BUSY_FACTOR))
 
 
 def test_a_node_that_dies_before_its_rows_were_fetched(table):

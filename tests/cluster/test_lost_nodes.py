@@ -7,7 +7,6 @@ import endpoints
 import nodes
 import pyarrow as pa
 import pyarrow.flight as flight
-import pyarrow.parquet as pq
 import pytest
 
 ROWS = 400_000
@@ -24,14 +23,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lost") / "t"
-    path.mkdir()
-    numbers = pa.array(range(ROWS), pa.int64())
-    groups = pa.array([number * 7919 % 997 for number in range(ROWS)], pa.int32())
-    rows, part = pa.table({"x": numbers, "g": groups}), ROWS // 5
-    for number in range(5):
-        pq.write_table(rows.slice(number * part, part), path / f"part-{number}.parquet", row_group_size=20_000)
-    return path
+    return endpoints.write(tmp_path_factory.mktemp("lost") / "t", ROWS, groups=997)
 
 
 def started(count, table, **other):

@@ -102,14 +102,9 @@ def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):
-    hashed = nodes.hash_password("a password")
-    users = tmp_path / "users.toml"
-    users.write_text(
-        f'[[users]]\nname = "root"\nadmin = true\npassword_hash = "{hashed}"\n'
-        f'[[users]]\nname = "ada"\npassword_hash = "{hashed}"\n'
-    )
+    more = [*nodes.users_file(tmp_path, root=True, ada=False), "--set", "access.enforced=true"]
     sql = "SELECT state FROM system.nodes"
     # Before there is any rule, all users are alike.
-    with Node(nodes.secret(), more=["--users-file", users, "--set", "access.enforced=true"]) as node:
-        assert node.rows(sql, user=("root", "a password")) == [["alive"]]
-        assert http_sql.answered(node, sql, http_sql.basic("ada", "a password"))[0] == 404
+    with Node(nodes.secret(), more=more) as node:
+        assert node.rows(sql, user=("root", nodes.PASSWORD)) == [["alive"]]
+        assert http_sql.answered(node, sql, http_sql.basic("ada", nodes.PASSWORD))[0] == 404

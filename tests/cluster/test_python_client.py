@@ -151,11 +151,8 @@ def test_where_credentials_may_go(asked, node, goes):
 
 
 def test_each_node_asks_for_credentials(table, answer, tmp_path):
-    hashed = nodes.hash_password("a password")
-    users = tmp_path / "users.toml"
-    users.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hashed}"\n')
-    user = {"user": "ada", "password": "a password"}
-    more = ["--users-file", users]
+    user = {"user": "ada", "password": nodes.PASSWORD}
+    more = nodes.users_file(tmp_path, ada=False)
     with endpoints.started(table, more=more, user=tuple(user.values()), **endpoints.STEADY) as members:
         with connect(members[0], **user) as connection, grown(members) as bytes_of:
             assert in_order(connection.sql(EVERYTHING).arrow()) == answer

@@ -9,17 +9,14 @@ import pyarrow.parquet as parquet
 import pytest
 from server import wait_until
 
-ADA, BOB = ("ada", "a password"), ("bob", "a password")
+ADA, BOB = ("ada", nodes.PASSWORD), ("bob", nodes.PASSWORD)
 
 
 @contextlib.contextmanager
 def two_nodes(folder, source, *arguments):
     """With Ada, an admin, and Bob, and a table `t`."""
-    hashed = nodes.hash_password("a password")
-    users = folder / "users.toml"
-    entry = '[[users]]\nname = "{}"\npassword_hash = "{}"\nadmin = {}\n'
-    users.write_text(entry.format("ada", hashed, "true") + entry.format("bob", hashed, "false"))
-    more = {"more": ["--users-file", users, *arguments], "sources": [f"t={source}"], "user": ADA}
+    users = nodes.users_file(folder, ada=True, bob=False)
+    more = {"more": [*users, *arguments], "sources": [f"t={source}"], "user": ADA}
     proof = nodes.secret()
     with (
         nodes.Node(proof, data=folder / "first", **more) as first,

@@ -112,6 +112,7 @@ class Console:
         if user:
             self.log_in(user, password)
             self.page.wait_for_selector(".editor textarea")
+        return self.page
 
     def log_in(self, user, password):
         self.page.fill("input[name=user]", user)
@@ -122,10 +123,13 @@ class Console:
         self.page.click(f"#menu a:has-text('{name}')")
         self.page.wait_for_selector(f"h1:text-is('{name}')", state="attached")
 
-    def run(self, sql, until):
+    def start(self, sql, keys="Control+Shift+Enter"):
         self.page.fill(".editor textarea", sql)
         self.page.press(".editor textarea", "Escape")
-        self.page.press(".editor textarea", "Control+Shift+Enter")
+        self.page.press(".editor textarea", keys)
+
+    def run(self, sql, until):
+        self.start(sql)
         self.page.wait_for_selector(f".status:has-text('{until}')")
 
     def view(self, name):

@@ -11,8 +11,7 @@ LONG = "SELECT count(*) FROM generate_series(1, 3000000) AS a(x), generate_serie
 
 
 def test_who_may(console):
-    console.open(user=None)
-    page = console.page
+    page = console.open(user=None)
     console.look("login")
     console.log_in("ada", "wrong")
     assert "unauthenticated" in page.inner_text("[role=alert]")
@@ -31,8 +30,7 @@ def test_who_may(console):
 
 
 def test_ten_million_rows(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run(MANY, "10,000,000 rows")
     assert console.cell(0) == "1"
     before = len(console.asked)
@@ -55,8 +53,7 @@ def test_ten_million_rows(console):
 
 
 def test_the_editor_helps(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.until("performance.getEntriesByType('resource').filter(e => e.name.includes('/v1/sql')).length >= 3")
     area = page.locator(".editor textarea")
     area.fill("")
@@ -99,8 +96,7 @@ def test_the_editor_helps(console):
 
 
 def test_results_are_looked_at_in_every_way(console, tmp_path):
-    console.open()
-    page = console.page
+    page = console.open()
     sql = (
         "SELECT value AS n, value % 5 AS k, value * 0.5 AS x, 'v' || value % 5 AS name,\n"
         "TIMESTAMP '2026-01-01 00:00:00' + value * INTERVAL '1 hour' AS t, CAST(value AS DECIMAL(30, 3)) AS d,\n"
@@ -157,8 +153,7 @@ def test_results_are_looked_at_in_every_way(console, tmp_path):
 
 
 def test_late_answers_replace_no_newer_ones(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run("SELECT value AS n, 'v' || value % 5 AS name FROM generate_series(1, 1000) AS s(value)", "1,000 rows")
     with console.first_answer_late("**/v1/queries"):
         console.view("Chart")
@@ -187,8 +182,7 @@ def test_late_answers_replace_no_newer_ones(console):
 
 
 def test_catalog(console):
-    console.open()
-    page = console.page
+    page = console.open()
     table = f"stock_{console.size}"
     # A script is one transaction, and a transaction is one version.
     console.run(f"CREATE OR REPLACE TABLE {table} (id BIGINT PRIMARY KEY, note TEXT)", "changed")
@@ -222,9 +216,7 @@ def test_a_denied_table_is_absent(browser, guarded, console):
 
     with browser.new_context() as context:
         ada = opened(context, "ada")
-        ada.page.fill(".editor textarea", "GRANT SELECT ON people TO bob")
-        ada.page.press(".editor textarea", "Escape")
-        ada.page.press(".editor textarea", "Control+Enter")
+        ada.start("GRANT SELECT ON people TO bob", "Control+Enter")
         ada.until("document.querySelector('.status').textContent.length > 0 && !document.querySelector('.status progress')")
         assert in_catalog(ada, "pay") == 1
         ada.go("Access")
@@ -235,16 +227,13 @@ def test_a_denied_table_is_absent(browser, guarded, console):
         assert in_catalog(bob, "pay") == 0
         bob.go("Query")
         bob.run("SELECT * FROM people", "2 rows")
-        bob.page.fill(".editor textarea", "SELECT * FROM pay")
-        bob.page.press(".editor textarea", "Escape")
-        bob.page.press(".editor textarea", "Control+Shift+Enter")
+        bob.start("SELECT * FROM pay")
         bob.page.wait_for_selector("[role=alert]:has-text('not found')")
         assert bob.complaints == []
 
 
 def test_queries_are_seen_and_ended(console, browser, address):
-    console.open()
-    page = console.page
+    page = console.open()
     page.fill(".editor textarea", LONG)
     page.press(".editor textarea", "Control+Enter")
     page.wait_for_selector(".status progress")
@@ -275,8 +264,7 @@ def test_queries_are_seen_and_ended(console, browser, address):
 
 @pytest.mark.parametrize("name", ["Caches", "Sources", "Access", "Nodes", "Settings", "Metrics"])
 def test_what_the_server_keeps(console, name):
-    console.open()
-    page = console.page
+    page = console.open()
     console.go(name)
     console.settled()
     if name == "Settings":
@@ -294,13 +282,10 @@ def test_what_the_server_keeps(console, name):
 
 
 def test_the_keyboard_is_enough(console):
-    console.open()
-    page = console.page
+    page = console.open()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
-    page.fill(".editor textarea", "SELECT 1 AS a, 2 AS b UNION ALL SELECT 3, 4 ORDER BY 1")
-    page.press(".editor textarea", "Escape")
-    page.press(".editor textarea", "Control+Enter")
+    console.start("SELECT 1 AS a, 2 AS b UNION ALL SELECT 3, 4 ORDER BY 1", "Control+Enter")
     page.wait_for_selector(".status:has-text('2 rows')")
     console.cell(0)
     for _ in range(20):
@@ -320,8 +305,7 @@ def test_the_keyboard_is_enough(console):
 
 
 def test_every_part_of_a_page_shows_its_statement(console):
-    console.open()
-    page = console.page
+    page = console.open()
     for name in ("Catalog", "Queries", "Caches", "Sources", "Access", "Nodes", "Settings"):
         console.go(name)
         for card in page.locator("section.card").all():

@@ -18,13 +18,6 @@ def choose(console, **choices):
     console.settled()
 
 
-def execute(console, sql):
-    """Runs what gives no rows."""
-    console.page.fill(".editor textarea", sql)
-    console.page.press(".editor textarea", "Escape")
-    console.page.press(".editor textarea", "Control+Shift+Enter")
-
-
 def chosen(console, label):
     return console.page.get_by_label(label, exact=True).input_value()
 
@@ -35,8 +28,7 @@ def labels(console):
 
 
 def test_the_first_visit_shows_the_tables(console):
-    console.open()
-    page = console.page
+    page = console.open()
     page.wait_for_selector(".start button:has-text('people')")
     assert page.input_value(".editor textarea") == ""
     assert page.locator(".start button:has-text('information_schema')").count() == 0
@@ -48,8 +40,7 @@ def test_the_first_visit_shows_the_tables(console):
 
 
 def test_the_schema_stands_beside_the_editor(console):
-    console.open()
-    page = console.page
+    page = console.open()
     tree = page.locator("nav.schema")
     if console.size == "narrow":
         assert tree.is_hidden()
@@ -70,7 +61,7 @@ def test_the_schema_stands_beside_the_editor(console):
     people.click()
     assert page.input_value(".editor textarea") == "SELECT name FROM people"
     # A new table is there without a reload, whatever its name is.
-    execute(console, f'CREATE OR REPLACE TABLE "{HOSTILE}" ("<b>1</b>" BIGINT)')
+    console.start(f'CREATE OR REPLACE TABLE "{HOSTILE}" ("<b>1</b>" BIGINT)')
     hostile = tree.locator("button[data-name^='<img']")
     hostile.wait_for()
     assert hostile.inner_text() == HOSTILE
@@ -82,13 +73,12 @@ def test_the_schema_stands_beside_the_editor(console):
     tree.locator("input[type=search]").fill("no such table")
     tree.locator("text=No table matches").wait_for()
     tree.locator("input[type=search]").fill("")
-    execute(console, f'DROP TABLE "{HOSTILE}"')
+    console.start(f'DROP TABLE "{HOSTILE}"')
     hostile.wait_for(state="detached")
 
 
 def test_what_comes_from_data_is_text(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run(f"SELECT '{HOSTILE}' AS \"<b>name</b>\", 2 AS \"<i>n</i>\"", "1 row in")
     assert console.cell(0) == HOSTILE
     for view in ("Chart", "Profile", "Plan", "Copy as"):
@@ -104,8 +94,7 @@ def test_what_comes_from_data_is_text(console):
 
 
 def test_a_chart_of_days_and_money(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run(DAYS, "60 rows")
     console.view("Chart")
     page.wait_for_selector(".chart polyline")
@@ -129,8 +118,7 @@ def test_a_chart_of_days_and_money(console):
 
 
 def test_a_chart_says_how_much_it_shows(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run("SELECT value AS n, value * 2 AS twice FROM generate_series(1, 3000) AS s(value)", "3,000 rows")
     console.view("Chart")
     page.wait_for_selector(".chart polyline")
@@ -142,8 +130,7 @@ def test_a_chart_says_how_much_it_shows(console):
 
 
 def test_no_answer_stands_under_another_label(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run(DAYS, "60 rows")
     console.view("Chart")
     page.wait_for_selector(".chart polyline")
@@ -159,11 +146,8 @@ def test_no_answer_stands_under_another_label(console):
 
 
 def test_progress_is_honest(console):
-    console.open()
-    page = console.page
-    page.fill(".editor textarea", LONG)
-    page.press(".editor textarea", "Escape")
-    page.press(".editor textarea", "Control+Enter")
+    page = console.open()
+    console.start(LONG, "Control+Enter")
     page.wait_for_selector(".status:has-text('running for 1 s')")
     # The plan knows that there will be one row; it is not there yet.
     assert "row" not in page.inner_text(".status")
@@ -175,8 +159,7 @@ def test_progress_is_honest(console):
 
 
 def test_a_plan_is_a_tree_that_folds(console):
-    console.open()
-    page = console.page
+    page = console.open()
     console.run("SELECT name, count(*) FROM people GROUP BY name", "2 rows")
     console.view("Plan")
     page.click("button:has-text('Explain analyze')")
@@ -191,8 +174,7 @@ def test_a_plan_is_a_tree_that_folds(console):
 @pytest.mark.parametrize("width", [390, 360])
 def test_a_phone_has_a_small_header(console, width):
     console.page.set_viewport_size({"width": width, "height": 780})
-    console.open()
-    page = console.page
+    page = console.open()
     assert page.locator("header.top").bounding_box()["height"] <= 48
     for name in ("Metrics", "Query"):
         console.go(name)
@@ -201,8 +183,7 @@ def test_a_phone_has_a_small_header(console, width):
 
 
 def test_pages_use_the_usual_words(console):
-    console.open()
-    page = console.page
+    page = console.open()
     page.click("button:text-is('Theme')")
     expected = {"Queries": ["Refresh", "Pause"], "Caches": ["Refresh", "Cached results", "Predicted joins"], "Metrics": ["Pause"]}
     for name, words in expected.items():

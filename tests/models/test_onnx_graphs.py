@@ -6,11 +6,11 @@ import random
 import numpy
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from conftest import Program
 from graphs import GRAPHS, expected, graph, made, node, rows_of, softmax
-from test_refused import mutated
+from test_refused import read_damaged
 
 # What 32 bits can tell apart after sums in another order.
 RELATIVE, ABSOLUTE = 2e-6, 1e-6
@@ -214,12 +214,4 @@ def test_files_of_nothing(runtime, tmp_path):
 
 @pytest.mark.parametrize("name", ["logistic-names", "perceptron-two", "embedded", "labelled", "network"])
 def test_damaged(runtime, tmp_path, name):
-    """Each is read or refused, in one process that must live on."""
-    file, chance = made(name), random.Random(name)
-    files = []
-    for number in range(400):
-        files.append(tmp_path / str(number))
-        files[-1].write_bytes(mutated(file, chance))
-    said = runtime.read(files)
-    assert len(said) == len(files)
-    assert sum(line.startswith("error: ") for line in said) > 100
+    read_damaged(runtime, tmp_path, made(name), 400, random.Random(name))

@@ -4,7 +4,6 @@ import pickle
 import random
 
 import numpy
-import onnx
 import pytest
 import xgboost
 from sklearn import ensemble, pipeline, preprocessing, svm
@@ -72,14 +71,16 @@ def mutated(model, chance):
     return bytes(damaged)
 
 
+def read_damaged(program, folder, model, count, chance):
+    """Each damaged file is read or refused, in one process that must live on."""
+    files = [folder / str(number) for number in range(count)]
+    for file in files:
+        file.write_bytes(mutated(model, chance))
+    said = program.read(files)
+    assert len(said) == count
+    assert sum(line.startswith("error: ") for line in said) > 100
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_damaged_files(program, tmp_path, name):
-    """Six hundred damaged files of each kind: each is read or refused, in one process that must live on."""
-    model, chance = CASES[name]().model, random.Random(name)
-    files = []
-    for number in range(600):
-        files.append(tmp_path / str(number))
-        files[-1].write_bytes(mutated(model, chance))
-    said = program.read(files)
-    assert len(said) == len(files)
-    assert sum(line.startswith("error: ") for line in said) > 100
+    read_damaged(program, tmp_path, CASES[name]().model, 600, random.Random(name))

@@ -10,7 +10,7 @@ import pyarrow.flight as flight
 import pytest
 import xgboost
 
-from cases import CASES, FEATURES, booster_case, data, target
+from cases import CASES, FEATURES, booster_case, target
 from served import Served, columns, matrix
 from test_refused import HOSTILE, REFUSED, mutated
 

@@ -21,6 +21,13 @@ def bowshot(*arguments, environment=None, prefix=(), seconds=120, folder=None, w
     return done.returncode, done.stdout, done.stderr
 
 
+def refused(*arguments, words=(), code=1, **options):
+    """What a command says that must fail so, with these words."""
+    found, _, err = bowshot(*arguments, **options)
+    assert found == code and all(word in err for word in words), f"exit code {found}\n{err}"
+    return err
+
+
 # Of the one user that `admin` makes.
 TOKEN = "a token of tests alone"
 

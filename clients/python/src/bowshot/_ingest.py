@@ -147,7 +147,7 @@ def write(
     columns, batches = batches_of(data)
     handle = transactions.current()
     # Not that of the connection: what other threads do meanwhile is no part of it.
-    scope = _Savepoint(transactions) if handle else _Own(wire)
+    scope = _Savepoint(transactions) if handle else Own(wire)
     command = messages.ingest(
         table, mode=mode, schema=schema, catalog=catalog, temporary=temporary, transaction=handle or scope.handle
     )
@@ -162,7 +162,9 @@ def write(
     return messages.update_count(answer)
 
 
-class _Own:
+class Own:
+    """A transaction of its own."""
+
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.handle = wire.sql_action("BeginTransaction", messages.begin_transaction()).data(1)

@@ -149,12 +149,14 @@ def plan(
 def whole(config: Config, query: str) -> Partition:
     """All rows as one partition, which is a query that runs when it is read."""
     config = _handed_on(config)
-    wire = Wire(config)
-    try:
-        schema = Statements(wire).describe(query, None).serialize().to_pybytes()
-    finally:
-        wire.close()
+    schema = describe(config, query).serialize().to_pybytes()
     return Partition(0, config, messages.statement_query(query, None), schema, query)
+
+
+def describe(config: Config, query: str) -> pa.Schema:
+    """The columns of a query, asked for over a connection of its own."""
+    with contextlib.closing(Wire(config)) as wire:
+        return Statements(wire).describe(query, None)
 
 
 def _handed_on(config: Config) -> Config:
@@ -190,9 +192,8 @@ def _by_endpoints(config: Config, query: str, params: _sql.Parameters | None, co
 
 
 def _by_ranges(config: Config, query: str, column: str, count: int, ordered: bool) -> list[Partition]:
-    wire = Wire(config)
     name = _sql.quote(column)
-    try:
+    with contextlib.closing(Wire(config)) as wire:
         statements = Statements(wire)
         schema = statements.describe(query, None)
         if column not in schema.names:
@@ -200,8 +201,6 @@ def _by_ranges(config: Config, query: str, column: str, count: int, ordered: boo
         bounds = f"min({name}) AS low, max({name}) AS high"
         found = statements.run(wrapped(query, bounds), None, None, config.timeout, object()).stream
         edges = [] if found is None or count == 1 else _edges(found.table(), count)
-    finally:
-        wire.close()
     data = schema.serialize().to_pybytes()
     order = f" ORDER BY {name}" if ordered else ""
     texts = [wrapped(query, rest=f"{condition}{order}") for condition in _conditions(name, edges)]

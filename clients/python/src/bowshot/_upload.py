@@ -79,14 +79,14 @@ class Upload:
         parts = list(parts)
         wire = Wire(self.config, self.session)
         try:
-            handle = wire.sql_action("BeginTransaction", messages.begin_transaction()).data(1)
+            scope = _ingest.Own(wire)
             try:
-                rows = self._move(wire, handle, parts, schema)
+                rows = self._move(wire, scope.handle, parts, schema)
             except BaseException:
                 with contextlib.suppress(Error):
-                    wire.action("EndTransaction", messages.end_transaction(handle, False))
+                    scope.end(False)
                 raise
-            wire.action("EndTransaction", messages.end_transaction(handle, True))
+            scope.end(True)
             return rows
         finally:
             self._end(wire, parts)

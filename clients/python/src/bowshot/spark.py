@@ -25,9 +25,7 @@ from bowshot import _partitions, _sql
 from bowshot._config import Config, configure
 from bowshot._errors import InterfaceError, NotFoundError
 from bowshot._partitions import Partition
-from bowshot._statement import Statements
 from bowshot._upload import Upload
-from bowshot._wire import Wire
 
 # The source's own options; those of the session begin with `session.`.
 _OPTIONS = frozenset(
@@ -55,7 +53,7 @@ class BowshotDataSource(datasource.DataSource):  # type: ignore[misc]
 
     def schema(self) -> Any:
         settings = _Settings.of(self.options)
-        arrow = settings.describe(settings.query())
+        arrow = _partitions.describe(settings.config, settings.query())
         return from_arrow_schema(pa.schema([field.with_type(_spark_type(field.type)) for field in arrow]))
 
     def reader(self, schema: Any) -> datasource.DataSourceReader:
@@ -102,13 +100,6 @@ class _Settings:
             return query
         return _partitions.wrapped(query, ", ".join(map(_sql.quote, self.columns)))
 
-    def describe(self, query: str) -> pa.Schema:
-        wire = Wire(self.config)
-        try:
-            return Statements(wire).describe(query, None)
-        finally:
-            wire.close()
-
 
 def _spark_type(kind: pa.DataType) -> pa.DataType:
     """The next type that Spark has: it knows no unsigned numbers, its times of day are off by default, and its intervals
@@ -142,7 +133,7 @@ class BowshotReader(datasource.DataSourceReader):  # type: ignore[misc]
     def __init__(self, settings: _Settings, schema: Any) -> None:
         self._settings = settings
         self._schema = schema
-        self._arrow = settings.describe(settings.query())
+        self._arrow = _partitions.describe(settings.config, settings.query())
         self._conditions: list[str] = []
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - the name is Spark's
