@@ -88,101 +88,6 @@ def test_parameters_again_with_other_values(cursor):
         assert cursor.fetchall() == [(data.NATIONS[key],)]
 
 
-def test_wrong_number_of_parameters_is_an_error(cursor):
-    with pytest.raises(dbapi.ProgrammingError):
-        cursor.execute("SELECT $1, $2", (1,))
-        cursor.fetchall()
-
-
-def test_prepare_tells_the_parameters(cursor):
-    schema = cursor.adbc_prepare("SELECT n_name FROM nation WHERE n_nationkey = $1 AND n_name LIKE $2")
-    assert [field.type for field in schema] == [pa.int64(), pa.string()]
-
-
-def test_partitions_are_read_by_another_connection(server, connection, cursor):
-    partitions, schema = cursor.adbc_execute_partitions("SELECT * FROM orders")
-    assert schema.equals(data.orders().schema)
-    assert len(partitions) == 1
-    with dbapi.connect(server.grpc_tcp, autocommit=True) as other, other.cursor() as reader:
-        reader.adbc_read_partition(partitions[0])
-        assert reader.fetch_arrow_table().num_rows == data.ORDERS_ROWS
-
-
-def test_several_partitions(server):
-    options = {"adbc.flight.sql.session.option.endpoints": "4"}
-    with dbapi.connect(server.grpc_tcp, conn_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
-        partitions, schema = cursor.adbc_execute_partitions("SELECT * FROM lineitem")
-        assert len(partitions) == 4
-        tables = []
-        for partition in partitions:
-            with dbapi.connect(server.grpc_tcp, autocommit=True) as other, other.cursor() as reader:
-                reader.adbc_read_partition(partition)
-                tables.append(reader.fetch_arrow_table())
-        assert sum(table.num_rows for table in tables) == data.LINEITEM_ROWS
-        assert all(table.schema.equals(schema) for table in tables)
-
-
-def objects(connection, **filters):
-    return connection.adbc_get_objects(**filters).read_all().to_pylist()
-
-
-def tables_of(catalogs, schema="main"):
-    (catalog,) = [entry for entry in catalogs if entry["catalog_name"] == "bowshot"]
-    (found,) = [entry for entry in catalog["catalog_db_schemas"] if entry["db_schema_name"] == schema]
-    return {table["table_name"]: table for table in found["db_schema_tables"] or []}
-
-
-def test_get_objects_at_every_depth(connection):
-    assert "bowshot" in [entry["catalog_name"] for entry in objects(connection, depth="catalogs")]
-    (bowshot,) = [e for e in objects(connection, depth="db_schemas") if e["catalog_name"] == "bowshot"]
-    assert {"main", "system"} <= {entry["db_schema_name"] for entry in bowshot["catalog_db_schemas"]}
-    tables = tables_of(objects(connection, depth="tables"))
-    assert {"lineitem", "orders", "nation", "sales"} <= set(tables)
-    assert tables["nation"]["table_type"] == "TABLE"
-    columns = tables_of(objects(connection, depth="all"))["nation"]["table_columns"]
-    assert [(column["column_name"], column["ordinal_position"]) for column in columns] == [("n_nationkey", 1), ("n_name", 2)]
-
-
-def test_get_objects_filters(connection):
-    assert set(tables_of(objects(connection, depth="tables", table_name_filter="nat%"))) == {"nation"}
-    assert set(tables_of(objects(connection, depth="tables", table_name_filter="natio_"))) == {"nation"}
-    assert tables_of(objects(connection, depth="tables", table_types_filter=["VIEW"])) == {}
-    assert "nation" in tables_of(objects(connection, depth="tables", table_types_filter=["TABLE"]))
-    assert objects(connection, depth="all", catalog_filter="nowhere") == []
-    found = objects(connection, depth="all", db_schema_filter="main", table_name_filter="nation", column_name_filter="%name")
-    assert [column["column_name"] for column in tables_of(found)["nation"]["table_columns"]] == ["n_name"]
-
-
-def test_get_info(connection):
-    info = connection.adbc_get_info()
-    assert info["vendor_name"] == "Bowshot"
-    assert info["driver_name"] == "ADBC Flight SQL Driver - Go"
-    assert info["vendor_version"] and info["vendor_arrow_version"]
-
-
-def test_get_table_schema_and_types(connection):
-    schema = connection.adbc_get_table_schema("lineitem")
-    assert schema.equals(data.lineitem().schema)
-    assert connection.adbc_get_table_schema("nation", db_schema_filter="main").names == ["n_nationkey", "n_name"]
-    with pytest.raises(dbapi.Error):
-        connection.adbc_get_table_schema("lineitm")
-    assert {"TABLE", "VIEW"} <= set(connection.adbc_get_table_types())
-
-
-def test_execute_schema(cursor):
-    schema = cursor.adbc_execute_schema("SELECT l_orderkey, l_comment FROM lineitem")
-    assert schema.equals(pa.schema([("l_orderkey", pa.int64()), ("l_comment", pa.string())]))
-
-
-def test_current_catalog_and_schema(connection):
-    assert connection.adbc_current_catalog == "bowshot"
-    assert connection.adbc_current_db_schema == "main"
-    connection.adbc_current_db_schema = "system"
-    assert connection.adbc_current_db_schema == "system"
-    with pytest.raises(dbapi.Error):
-        connection.adbc_current_catalog = "nowhere"
-
-
 def test_closing_a_cursor_in_mid_stream_frees_everything(server, connection):
     cursor = connection.cursor()
     cursor.execute("SELECT a.* FROM lineitem a CROSS JOIN orders")
@@ -258,16 +163,6 @@ def test_an_error_in_mid_stream_reaches_the_reader(cursor):
     with pytest.raises(dbapi.Error):
         cursor.execute("SELECT 1 / (l_orderkey - l_orderkey) FROM lineitem")
         cursor.fetch_arrow_table()
-
-
-def test_without_autocommit_every_read_is_in_a_transaction(server):
-    with dbapi.connect(server.grpc_tcp) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-        assert cursor.fetchall() == [(1,)]
-        connection.commit()
-        # The driver runs the statement that it prepared in the transaction before.
-        cursor.execute("SELECT 1")
-        assert cursor.fetchall() == [(1,)]
 
 
 def test_executemany_of_a_query_is_refused_clearly(cursor):

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -171,20 +170,6 @@ def test_a_file_that_cannot_be_read(data, disk):
         assert db.rows("SELECT count(*), sum(x) FROM many") == [ALL]
 
 
-def test_a_file_that_is_gone(data):
-    with Server(data=data) as server, Database(server) as db:
-        db.ingest("broken", MANY)
-        db.ingest("whole", MANY)
-        file = rows_of(db.location("broken"))[0]
-    file.unlink()
-    with Server(data=data) as server, Database(server) as db:
-        with pytest.raises(dbapi.Error, match=re.escape(file.name)):
-            db.rows("SELECT sum(x), min(word) FROM broken")
-        assert db.rows("SELECT count(*), sum(x) FROM whole") == [ALL]
-        db.run("INSERT INTO whole VALUES (1, 'a')", "DROP TABLE broken", "CREATE TABLE broken (x BIGINT)")
-        assert db.one("SELECT count(*) FROM broken") == 0
-
-
 def test_a_dropped_table_whose_folder_cannot_be_removed(data, disk):
     """It is known as dropped until it is gone: else the catalog would look older than a table beside it, and be refused."""
     with Server(data=data, environment=disk.environment) as server, Database(server) as db:
@@ -205,38 +190,6 @@ def fill(data):
     with Server(data=data) as server, Database(server) as db:
         db.ingest("t", MANY)
         db.run("INSERT INTO t VALUES (-1, 'small')")
-
-
-@pytest.mark.parametrize("damage", ["garbage", "header", "text"])
-def test_a_catalog_that_is_none_is_left_alone(data, damage):
-    fill(data)
-    catalog = data / "catalog.sqlite"
-    good = catalog.read_bytes()
-    noise = random.Random(1).randbytes(65_536)
-    catalog.write_bytes({"garbage": noise, "header": noise[:100] + good[100:], "text": b"not a database\n" * 999}[damage])
-    damaged = contents(data)
-    log = start_that_fails(data)
-    assert "catalog.sqlite" in log and re.search(r"not a database|malformed|not a catalog|corrupt", log), log
-    now = contents(data)
-    assert {name: now[name] for name in damaged if name != "bowshot.lock"} == {
-        name: bytes for name, bytes in damaged.items() if name != "bowshot.lock"
-    }
-    catalog.write_bytes(good)
-    with Server(data=data) as server, Database(server) as db:
-        assert db.one("SELECT count(*) FROM t") == ALL[0] + 1
-
-
-def test_tables_without_their_catalog_are_not_taken_for_rubbish(data):
-    fill(data)
-    for path in data.glob("catalog.sqlite*"):
-        path.unlink()
-    files = contents(data / "tables")
-    try:
-        with Server(data=data):
-            pass
-    except AssertionError as error:
-        assert "catalog.sqlite" in str(error)
-    assert {name for name in files if name.endswith(".parquet")} <= contents(data / "tables").keys()
 
 
 def test_a_folder_that_is_read_only(data):

@@ -134,17 +134,6 @@ def test_keys(connection, table):
     assert rows(connection, f"DELETE FROM {table}") == 2
 
 
-def test_several_statements(shop, table):
-    flag = pymysql.constants.CLIENT.MULTI_STATEMENTS
-    with contextlib.closing(pymysql_to(shop, client_flag=flag)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2); SELECT sum(a) FROM {table}; SELECT ';'")
-        counts = [cursor.rowcount]
-        while cursor.nextset():
-            counts.append(cursor.rowcount)
-        assert counts == [0, 2, 1, 1]
-        assert cursor.fetchall() == ((";",),)
-
-
 def test_transactions(shop, connection, table):
     rows(connection, f"CREATE TABLE {table} (a INT)")
     with contextlib.closing(pymysql_to(shop, autocommit=False)) as other:
@@ -170,24 +159,6 @@ def test_transactions(shop, connection, table):
     with pytest.raises(pymysql.err.OperationalError) as raised:
         rows(connection, f"INSERT INTO {table} VALUES (9)")
     assert raised.value.args[0] == 1792
-
-
-def test_conflicts_can_be_retried(shop, table):
-    with (
-        contextlib.closing(pymysql_to(shop, autocommit=False)) as one,
-        contextlib.closing(pymysql_to(shop, autocommit=False)) as other,
-    ):
-        rows(one, f"CREATE TABLE {table} (a INT)")
-        rows(one, f"INSERT INTO {table} VALUES (1)")
-        one.commit()
-        with pytest.raises(pymysql.err.OperationalError) as raised:
-            for connection in (one, other):
-                rows(connection, f"UPDATE {table} SET a = a + 1")
-            for connection in (one, other):
-                connection.commit()
-        assert raised.value.args[0] == 1213
-        for connection in (one, other):
-            connection.rollback()
 
 
 def test_what_clients_ask_before_they_begin(connection, table):
@@ -233,14 +204,6 @@ def test_a_kill_ends_what_runs(shop, connection):
             rows(connection, "SELECT 1")
 
 
-def test_a_statement_has_its_time(connection):
-    slow = "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_partkey < b.l_partkey"
-    with pytest.raises(pymysql.err.OperationalError) as raised:
-        rows(connection, f"SET STATEMENT max_statement_time = 0.3 FOR {slow}")
-    assert raised.value.args[0] == 3024
-    assert rows(connection, "SELECT @@max_execution_time") == [(0,)]
-
-
 def test_a_client_that_goes_leaves_nothing(shop):
     connection = pymysql_to(shop, cursorclass=pymysql.cursors.SSCursor)
     cursor = connection.cursor()
@@ -258,15 +221,6 @@ def test_many_rows_and_large_values(connection):
     [(value,)] = rows(connection, "SELECT repeat('x', 20000000)")
     assert len(value) == 20_000_000
     assert rows(connection, "SELECT length(%s)", ("y" * 1_000_000,)) == [(1_000_000,)]
-
-
-def test_a_database_is_a_schema(connection):
-    rows(connection, "CREATE DATABASE shop DEFAULT CHARACTER SET utf8mb4")
-    assert ("shop",) in rows(connection, "SHOW DATABASES")
-    rows(connection, "CREATE TABLE shop.t (id INT, )")
-    assert rows(connection, "SHOW CREATE TABLE `shop`.`t`")[0][0] == "t"
-    rows(connection, "DROP DATABASE shop")
-    assert ("shop",) not in rows(connection, "SHOW DATABASES")
 
 
 def test_mysql_connector_python(shop, table):

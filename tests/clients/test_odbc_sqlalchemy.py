@@ -73,19 +73,6 @@ def engine(shop, protocol):
     engine.dispose()
 
 
-def test_sqlalchemy_reflects(engine, table):
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text(f"CREATE TABLE {table} (a BIGINT PRIMARY KEY, b VARCHAR(20) NOT NULL, c DECIMAL(10, 2))"))
-    seen = sqlalchemy.inspect(engine)
-    assert table in seen.get_table_names() and "main" in seen.get_schema_names() and seen.has_table(table)
-    assert [column["name"] for column in seen.get_columns(table)] == ["a", "b", "c"]
-    assert [column["nullable"] for column in seen.get_columns(table)] == [False, False, True]
-    assert seen.get_pk_constraint(table)["constrained_columns"] == ["a"]
-    assert seen.get_foreign_keys(table) == []
-    reflected = sqlalchemy.Table(table, sqlalchemy.MetaData(), autoload_with=engine)
-    assert isinstance(reflected.c.c.type, sqlalchemy.Numeric)
-
-
 def test_sqlalchemy_writes_and_reads_objects(engine, protocol, table):
     class Base(orm.DeclarativeBase):
         pass

@@ -6,7 +6,6 @@ import decimal
 import io
 import shutil
 import subprocess
-import uuid
 
 import asyncpg
 import psycopg
@@ -92,12 +91,6 @@ def test_values_go_there_and_come_back(connection, sql_type, values, binary):
                 assert cursor.fetchall() == [(value, None)]
 
 
-def test_uuid_and_json(connection):
-    value = uuid.UUID(int=7)
-    assert str(connection.execute("SELECT %s::uuid", (value,)).fetchone()[0]) == str(value)
-    assert connection.execute("SELECT json_build_object('a', 1)").fetchone()[0] in ({"a": 1}, '{"a":1}')
-
-
 def test_types_without_a_counterpart_are_json(connection):
     [(value,)] = connection.execute("SELECT named_struct('a', 1, 'b', 'x') AS s").fetchall()
     assert value == {"a": 1, "b": "x"}
@@ -144,19 +137,6 @@ def test_errors_have_their_code(connection, sql, error, position):
     assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_one_text_of_many_statements(connection, table):
-    cursor = connection.execute(
-        f"CREATE TABLE {table} (a INT); INSERT INTO {table} VALUES (1), (2); SELECT sum(a) FROM {table}; SELECT ';'"
-    )
-    statuses = [cursor.statusmessage]
-    while cursor.nextset():
-        statuses.append(cursor.statusmessage)
-    assert statuses == ["CREATE TABLE", "INSERT 0 2", "SELECT 1", "SELECT 1"]
-    with pytest.raises(psycopg.DatabaseError):
-        connection.execute(f"INSERT INTO {table} VALUES (3); INSERT INTO {table} VALUES (4); SELECT 1 / 0")
-    assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (2,)
-
-
 def test_transactions(shop, table):
     status = psycopg.pq.TransactionStatus
     with psycopg.connect(**address(shop)) as connection:
@@ -178,23 +158,6 @@ def test_transactions(shop, table):
                 connection.execute(f"INSERT INTO {table} VALUES (2)")
                 connection.execute("SELECT 1 / 0").fetchall()
         assert connection.execute(f"SELECT a FROM {table}").fetchall() == [(1,)]
-
-
-def test_executemany_and_pipelines(connection, table):
-    connection.execute(f"CREATE TABLE {table} (a INT, b TEXT)")
-    with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", [(i, f"x{i}") for i in range(100)])
-        assert cursor.rowcount == 100
-    with connection.pipeline():
-        cursors = [connection.execute(f"SELECT b FROM {table} WHERE a = %s", (i,)) for i in range(20)]
-    assert [cursor.fetchone()[0] for cursor in cursors] == [f"x{i}" for i in range(20)]
-
-
-def test_statements_that_psycopg_prepares(connection):
-    for round in range(10):
-        assert connection.execute("SELECT %s::int + 1", (round,), prepare=True).fetchone() == (round + 1,)
-    connection.execute("DEALLOCATE ALL")
-    connection.execute("DISCARD ALL")
 
 
 def test_a_cancel_ends_what_runs(connection):

@@ -46,46 +46,33 @@ def test_a_prepared_statement_shows_what_the_session_has_now(address):
         assert shown("EXECUTE p") == (2,)
 
 
-def test_an_index_has_no_effect_and_a_notice_says_so(address):
+NO_INDEX, NO_KEY = ("00000", "the index has no effect: there are no indexes"), ("00000", "foreign keys are stored and shown, but not enforced")
+# Statements, and the SQLSTATE and message of the notice that each brings.
+NOTICES = [
+    ("DROP TABLE IF EXISTS not_there", ("00000", "table `not_there` does not exist, skipping")),
+    ("CREATE SCHEMA IF NOT EXISTS main", ("42P06", "schema `main` already exists, skipping")),
+    ("SELECT 1", None),
+    ("CREATE TABLE noticed (a INT PRIMARY KEY, \"references\" TEXT DEFAULT 'references')", None),
+    ("CREATE INDEX i ON noticed (a)", NO_INDEX),
+    ("CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON noticed (a)", NO_INDEX),
+    ("CREATE TABLE noticing (a INT REFERENCES noticed (a), b INT)", NO_KEY),
+    ("ALTER TABLE noticing ADD FOREIGN KEY (b) REFERENCES noticed (a)", NO_KEY),
+    ("SET client_min_messages = warning", None),
+    ("CREATE INDEX i ON noticed (a)", None),
+    ("CREATE TEMP TABLE other (a INT REFERENCES noticed (a))", None),
+]
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_notices(address, prepare):
     with psycopg.connect(**address, autocommit=True) as connection:
         heard = []
-        connection.add_notice_handler(lambda notice: heard.append((notice.severity, notice.message_primary)))
-        connection.execute("CREATE TABLE indexed (a INT)")
-        connection.execute("CREATE INDEX i ON indexed (a)")
-        connection.execute("CREATE INDEX CONCURRENTLY IF NOT EXISTS i ON indexed (a)", prepare=True)
-        assert heard == [("NOTICE", "the index has no effect: there are no indexes")] * 2
-        connection.execute("SET client_min_messages = warning")
-        connection.execute("CREATE INDEX i ON indexed (a)")
-        assert len(heard) == 2
-        connection.execute("DROP TABLE indexed")
-
-
-def test_notices_tell_of_what_had_nothing_to_do(address):
-    with psycopg.connect(**address, autocommit=True) as connection:
-        heard = []
-        connection.add_notice_handler(lambda notice: heard.append((notice.sqlstate, notice.message_primary)))
-        connection.execute("DROP TABLE IF EXISTS not_there")
-        connection.execute("CREATE SCHEMA IF NOT EXISTS main")
-        connection.execute("SELECT 1")
-        assert heard == [
-            ("00000", "table `not_there` does not exist, skipping"),
-            ("42P06", "schema `main` already exists, skipping"),
-        ]
-
-
-def test_a_notice_says_that_foreign_keys_are_not_enforced(address):
-    with psycopg.connect(**address, autocommit=True) as connection:
-        heard = []
-        connection.add_notice_handler(lambda notice: heard.append((notice.severity, notice.message_primary)))
-        connection.execute("CREATE TABLE referenced (a INT PRIMARY KEY, \"references\" TEXT DEFAULT 'references')")
-        assert heard == []
-        connection.execute("CREATE TABLE referring (a INT REFERENCES referenced (a), b INT)")
-        connection.execute("ALTER TABLE referring ADD FOREIGN KEY (b) REFERENCES referenced (a)", prepare=True)
-        assert heard == [("NOTICE", "foreign keys are stored and shown, but not enforced")] * 2
-        connection.execute("SET client_min_messages = warning")
-        connection.execute("CREATE TEMP TABLE other (a INT REFERENCES referenced (a))")
-        assert len(heard) == 2
-        for table in ("other", "referring", "referenced"):
+        connection.add_notice_handler(lambda notice: heard.append((notice.severity, notice.sqlstate, notice.message_primary)))
+        for sql, notice in NOTICES:
+            heard.clear()
+            connection.execute(sql, prepare=prepare)
+            assert heard == ([("NOTICE", *notice)] if notice else []), sql
+        for table in ("other", "noticing", "noticed"):
             connection.execute(f"DROP TABLE {table}")
 
 

@@ -31,13 +31,6 @@ def lists(depth):
     return "INT" + "[]" * (depth - 1)
 
 
-def structs(depth):
-    text = "INT"
-    for _ in range(depth - 1):
-        text = f"STRUCT<f {text}>"
-    return text
-
-
 def nested_value(depth):
     return "[" * (depth - 1) + "1" + "]" * (depth - 1)
 

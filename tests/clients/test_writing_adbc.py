@@ -15,13 +15,6 @@ from writing_adbc import ROWS, Status, connect, ids, select
 # Bulk ingest.
 
 
-def test_ingested_rows_come_back(cursor, table):
-    assert cursor.adbc_ingest(table, ROWS, mode="create") == 3
-    cursor.execute(f"SELECT * FROM {table} ORDER BY id")
-    got = cursor.fetch_arrow_table()
-    assert got.schema.equals(ROWS.schema) and got.equals(ROWS)
-
-
 @pytest.mark.parametrize("name", data.plain_types().column_names)
 def test_every_plain_type_survives(cursor, table, name):
     column = data.plain_types().select([name])
@@ -139,19 +132,6 @@ def test_a_temporary_table_is_of_its_session_alone(store, table):
         assert caught.value.status_code == Status.INVALID_ARGUMENT
     with pytest.raises(dbapi.Error, match=table):
         ids(store, table)
-
-
-def test_ingested_tables_are_listed(connection, cursor, table):
-    cursor.adbc_ingest(table, ROWS, mode="create")
-    assert connection.adbc_get_table_schema(table).equals(ROWS.schema)
-    objects = connection.adbc_get_objects(depth="tables", table_name_filter=table).read_all().to_pylist()
-    (found,) = [
-        listed
-        for catalog in objects
-        for schema in catalog["catalog_db_schemas"]
-        for listed in schema["db_schema_tables"] or []
-    ]
-    assert (found["table_name"], found["table_type"]) == (table, "TABLE")
 
 
 def test_the_memory_of_tables_has_a_limit(data_folder, table):

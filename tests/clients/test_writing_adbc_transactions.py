@@ -138,17 +138,6 @@ def test_savepoints_by_sql_without_a_transaction(cursor):
             cursor.execute(text)
 
 
-def test_autocommit_can_be_switched(store, connection, table):
-    with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {table} (id BIGINT)")
-        connection.adbc_connection.set_autocommit(False)
-        cursor.execute(f"INSERT INTO {table} VALUES (1)")
-        assert ids(store, table) == []
-        # Switching it on commits.
-        connection.adbc_connection.set_autocommit(True)
-    assert ids(store, table) == [1]
-
-
 def test_an_open_transaction_ends_after_its_time(data_folder):
     with Server(data_folder, arguments=["--set", "limits.transaction_timeout=1s"]) as server:
         with connect(server) as connection, connection.cursor() as cursor:
