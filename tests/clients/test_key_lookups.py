@@ -43,8 +43,7 @@ def server(tmp_path_factory):
 
 
 def connect(server, **more):
-    address = {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
-    return psycopg.connect(**address, autocommit=True, **more)
+    return psycopg.connect(**server.postgres(autocommit=True, **more))
 
 
 @pytest.fixture

@@ -35,16 +35,12 @@ VALUES = [
 ]
 
 
-def address(server, **more):
-    return {"host": "127.0.0.1", "port": server.mysql_port, "user": "ada", "database": "main", **more}
-
-
 def pymysql_to(server, **more):
-    return pymysql.connect(**address(server, **{"autocommit": True, **more}))
+    return pymysql.connect(**server.mysql(**{"autocommit": True, **more}))
 
 
 def connector_to(server, **more):
-    return mysql.connector.connect(**address(server, **{"autocommit": True, "use_pure": True, **more}))
+    return mysql.connector.connect(**server.mysql(**{"autocommit": True, "use_pure": True, **more}))
 
 
 @pytest.fixture
