@@ -31,13 +31,6 @@ def test_fetch_arrow_table(cursor):
     assert cursor.rowcount in (-1, data.LINEITEM_ROWS)
 
 
-def test_fetch_df_and_polars(cursor):
-    cursor.execute("SELECT n_name FROM nation ORDER BY n_nationkey")
-    assert list(cursor.fetch_df()["n_name"]) == data.NATIONS
-    cursor.execute("SELECT n_name FROM nation ORDER BY n_nationkey")
-    assert cursor.fetch_polars()["n_name"].to_list() == data.NATIONS
-
-
 def test_rows(cursor):
     cursor.execute("SELECT n_nationkey, n_name FROM nation ORDER BY n_nationkey")
     assert [column[0] for column in cursor.description] == ["n_nationkey", "n_name"]
@@ -79,13 +72,6 @@ def test_parameter_of_every_type_comes_back(cursor, name):
 def test_parameters_in_predicates(cursor, sql, parameters, rows):
     cursor.execute(sql, parameters)
     assert sorted(cursor.fetchall()) == rows
-
-
-def test_parameters_again_with_other_values(cursor):
-    sql = "SELECT n_name FROM nation WHERE n_nationkey = $1"
-    for key in (3, 4, 3):
-        cursor.execute(sql, (key,))
-        assert cursor.fetchall() == [(data.NATIONS[key],)]
 
 
 def test_closing_a_cursor_in_mid_stream_frees_everything(server, connection):

@@ -157,37 +157,6 @@ def test_transactions(shop, connection, table):
     assert raised.value.args[0] == 1792
 
 
-def test_what_clients_ask_before_they_begin(connection, table):
-    rows(connection, f"CREATE TABLE {table} (a INT PRIMARY KEY, b TEXT)")
-    for sql in (
-        "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_general_ci'",
-        "SET character_set_results = NULL",
-        "SET @@session.autocommit = ON",
-        "/*!40101 SET NAMES utf8 */",
-        "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')",
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-        "SHOW VARIABLES LIKE 'lower_case_table_names'",
-        "SHOW WARNINGS",
-        "SHOW ENGINES",
-        "SHOW COLLATION",
-        "SHOW SCHEMAS",
-        "SHOW PLUGINS",
-        "SHOW FUNCTION STATUS WHERE Db = 'main'",
-        f"DESCRIBE main.{table}",
-        f"SHOW FULL COLUMNS FROM `{table}` FROM `main` LIKE '%'",
-        f"SHOW KEYS FROM `{table}` FROM `main`",
-        f"SHOW CREATE TABLE `{table}`",
-    ):
-        rows(connection, sql)
-    [(name, text)] = rows(connection, f"SHOW CREATE TABLE `{table}`")
-    assert name == table and text.startswith(f"CREATE TABLE `{table}` (\n  `a` int NOT NULL,\n")
-    assert "PRIMARY KEY (`a`)" in text
-    assert (table, "BASE TABLE") in rows(connection, "SHOW FULL TABLES FROM `main`")
-    asked = "SELECT @@session.auto_increment_increment AS auto_increment_increment, @@socket, @@tx_isolation, @@autocommit"
-    assert rows(connection, f"/* mysql-connector-j */{asked}") == [(1, None, "READ-COMMITTED", 1)]
-    assert rows(connection, "SELECT @@version_comment LIMIT 1") == [("Bowshot",)]
-
-
 def test_a_kill_ends_what_runs(shop, connection):
     with contextlib.closing(pymysql_to(shop)) as other:
         kill = f"KILL QUERY {connection.thread_id()}"

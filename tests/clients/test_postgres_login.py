@@ -15,20 +15,7 @@ from server import ROOT, Server, hash_password, users_file
 TLS = ROOT / "tests" / "data" / "tls"
 
 
-def test_passwords_go_over_tls_alone(guarded):
-    verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem")}
-    with psycopg.connect(**guarded.postgres(password=PASSWORD, **verified)) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("ada",)
-    for options in (
-        {"password": "wrong", **verified},
-        {"password": PASSWORD, "sslmode": "disable"},
-        {"password": PASSWORD, "user": "eve", **verified},
-    ):
-        with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(**guarded.postgres(**options))
-
-
-def test_passwords_are_proven_and_not_shown(guarded):
+def test_passwords_are_proven_and_not_shown_and_go_over_tls_alone(guarded):
     """SCRAM-SHA-256, as libpq and asyncpg do it; a server that asked for the password itself would be refused."""
     verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem"), "require_auth": "scram-sha-256"}
     with psycopg.connect(**guarded.postgres(password=PASSWORD, **verified)) as connection:
@@ -36,6 +23,8 @@ def test_passwords_are_proven_and_not_shown(guarded):
     for options in ({"password": "wrong"}, {"password": PASSWORD, "user": "eve"}, {"password": PASSWORD + " "}):
         with pytest.raises(psycopg.OperationalError, match="user, password or token is wrong"):
             psycopg.connect(**guarded.postgres(**{**verified, **options}))
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(**guarded.postgres(password=PASSWORD, sslmode="disable"))
     with pytest.raises(psycopg.OperationalError, match="channel binding"):
         psycopg.connect(**guarded.postgres(password=PASSWORD, channel_binding="require", **verified))
 

@@ -10,9 +10,6 @@ from server import Server
 from writing_adbc import ROWS, Status, connect, ids, select
 
 
-# Bulk ingest.
-
-
 @pytest.mark.parametrize("name", data.plain_types().column_names)
 def test_every_plain_type_survives(cursor, table, name):
     column = data.plain_types().select([name])
@@ -136,9 +133,6 @@ def test_the_memory_of_tables_has_a_limit(data_folder, table):
         server.wait_idle(5.0)
 
 
-# Statements.
-
-
 def test_parameters_of_many_rows(cursor, table):
     cursor.execute(f"CREATE TABLE {table} (id BIGINT, name VARCHAR)")
     cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(number, f"row {number}") for number in range(100)])
@@ -162,6 +156,3 @@ def test_many_rows_of_parameters_are_one_change(store, cursor, table):
     batch = pa.record_batch({"id": pa.array(range(5000), pa.int64())})
     cursor.executemany(f"INSERT INTO {table} VALUES ($1)", batch)
     assert ids(store, table) == list(range(5000))
-
-
-# Transactions.
