@@ -5,7 +5,6 @@ import datetime
 import decimal
 
 import adbc_driver_flightsql.dbapi as dbapi
-import adbc_driver_manager
 import pyarrow as pa
 import pytest
 
@@ -94,23 +93,6 @@ def test_cancel_from_another_thread(private_server):
             with pytest.raises(dbapi.Error):
                 running.result(20)
         private_server.wait_idle(1.0)
-
-
-@pytest.mark.parametrize(
-    ("sql", "status"),
-    [
-        ("SELEC 1", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-        # The driver prepares what it runs, which is one statement.
-        ("SELECT 1; SELECT 2", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-        ("SELECT * FROM lineitm", adbc_driver_manager.AdbcStatusCode.NOT_FOUND),
-        ("SELECT no_such_column FROM nation", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-    ],
-)
-def test_errors_have_status_codes(cursor, sql, status):
-    with pytest.raises(dbapi.Error) as caught:
-        cursor.execute(sql)
-        cursor.fetchall()
-    assert caught.value.status_code == status
 
 
 def levels(count, expression):

@@ -116,21 +116,12 @@ def test_asyncpg(shop):
     assert run(shop, work)
 
 
-@pytest.mark.parametrize(
-    "sql, error, position",
-    [
-        ("SELECT * FROM missing", psycopg.errors.UndefinedTable, None),
-        ("SELECT a b c", psycopg.errors.SyntaxError, True),
-        ("SELECT 1 / 0", psycopg.errors.DivisionByZero, None),
-        ("SELECT missing FROM nation", psycopg.errors.UndefinedColumn, None),
-        ("COMMIT PREPARED 'x'", psycopg.DatabaseError, None),
-    ],
-)
-def test_errors_have_their_code(connection, sql, error, position):
-    with pytest.raises(error) as raised:
-        connection.execute(sql).fetchall()
-    assert (raised.value.diag.statement_position is not None) or not position
-    assert connection.execute("SELECT 1").fetchone() == (1,)
+def test_errors_of_syntax_have_their_place(connection):
+    with pytest.raises(psycopg.errors.SyntaxError) as raised:
+        connection.execute("SELECT a b c")
+    assert raised.value.diag.statement_position is not None
+    with pytest.raises(psycopg.DatabaseError):
+        connection.execute("COMMIT PREPARED 'x'")
 
 
 def test_transactions(shop, table):
