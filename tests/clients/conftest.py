@@ -90,7 +90,7 @@ def served():
 @pytest.fixture(scope="module")
 def address(served):
     """Of `served`, for clients of PostgreSQL."""
-    return {"host": "127.0.0.1", "port": served.pg_port, "user": "ada", "dbname": "bowshot"}
+    return served.postgres()
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,9 @@ def cursor_of(connection):
 class Database:
     """A connection that commits every statement, or none before it is told to."""
 
-    def __init__(self, server, autocommit=True, token=None):
+    def __init__(self, server, autocommit=True, token=None, options=None):
         header = {"adbc.flight.sql.authorization_header": f"Bearer {token}"} if token else {}
-        self.connection = dbapi.connect(server.grpc_tcp, db_kwargs=header, autocommit=autocommit)
+        self.connection = dbapi.connect(server.grpc_tcp, db_kwargs={**header, **(options or {})}, autocommit=autocommit)
 
     def run(self, *statements):
         for sql in statements:

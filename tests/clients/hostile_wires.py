@@ -345,7 +345,7 @@ def leftovers(server):
 def prepare(server):
     import psycopg
 
-    with psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True) as connection:
+    with psycopg.connect(**server.postgres(autocommit=True)) as connection:
         connection.execute(TABLE)
 
 
@@ -354,9 +354,9 @@ def answers(server):
     import psycopg
     import pymysql
 
-    with psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot") as connection:
+    with psycopg.connect(**server.postgres()) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
-    connection = pymysql.connect(host="127.0.0.1", port=server.mysql_port, user="ada", database="main")
+    connection = pymysql.connect(**server.mysql())
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)

@@ -27,6 +27,11 @@ class Relay:
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
+    @property
+    def grpc_tcp(self):
+        """Of a server of Flight behind it, as `Server.grpc_tcp`."""
+        return f"grpc+tcp://127.0.0.1:{self.port}"
+
     def passes(self, pair, data, is_client):
         """What has come from one end and goes to the other now."""
 

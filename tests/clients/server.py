@@ -208,6 +208,14 @@ class Server(Process):
         """The port of MySQL's protocol; only with `--mysql` among the arguments."""
         return int(self.ports["mysql"].split("://")[1].split("/")[0].rsplit(":", 1)[1])
 
+    def postgres(self, **more):
+        """What drivers of PostgreSQL connect with."""
+        return {"host": "127.0.0.1", "port": self.pg_port, "user": "ada", "dbname": "bowshot", **more}
+
+    def mysql(self, **more):
+        """What drivers of MySQL connect with."""
+        return {"host": "127.0.0.1", "port": self.mysql_port, "user": "ada", "database": "main", **more}
+
     @property
     def host(self):
         return self.flight.split("://")[1].rsplit(":", 1)[0]

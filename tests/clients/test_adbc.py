@@ -5,7 +5,6 @@ import datetime
 import decimal
 
 import adbc_driver_flightsql.dbapi as dbapi
-import adbc_driver_manager
 import pyarrow as pa
 import pytest
 
@@ -29,13 +28,6 @@ def test_fetch_arrow_table(cursor):
     assert table.num_rows == data.LINEITEM_ROWS
     assert table.schema.equals(data.lineitem().schema)
     assert cursor.rowcount in (-1, data.LINEITEM_ROWS)
-
-
-def test_fetch_df_and_polars(cursor):
-    cursor.execute("SELECT n_name FROM nation ORDER BY n_nationkey")
-    assert list(cursor.fetch_df()["n_name"]) == data.NATIONS
-    cursor.execute("SELECT n_name FROM nation ORDER BY n_nationkey")
-    assert cursor.fetch_polars()["n_name"].to_list() == data.NATIONS
 
 
 def test_rows(cursor):
@@ -81,13 +73,6 @@ def test_parameters_in_predicates(cursor, sql, parameters, rows):
     assert sorted(cursor.fetchall()) == rows
 
 
-def test_parameters_again_with_other_values(cursor):
-    sql = "SELECT n_name FROM nation WHERE n_nationkey = $1"
-    for key in (3, 4, 3):
-        cursor.execute(sql, (key,))
-        assert cursor.fetchall() == [(data.NATIONS[key],)]
-
-
 def test_closing_a_cursor_in_mid_stream_frees_everything(server, connection):
     cursor = connection.cursor()
     cursor.execute("SELECT a.* FROM lineitem a CROSS JOIN orders")
@@ -108,23 +93,6 @@ def test_cancel_from_another_thread(private_server):
             with pytest.raises(dbapi.Error):
                 running.result(20)
         private_server.wait_idle(1.0)
-
-
-@pytest.mark.parametrize(
-    ("sql", "status"),
-    [
-        ("SELEC 1", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-        # The driver prepares what it runs, which is one statement.
-        ("SELECT 1; SELECT 2", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-        ("SELECT * FROM lineitm", adbc_driver_manager.AdbcStatusCode.NOT_FOUND),
-        ("SELECT no_such_column FROM nation", adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT),
-    ],
-)
-def test_errors_have_status_codes(cursor, sql, status):
-    with pytest.raises(dbapi.Error) as caught:
-        cursor.execute(sql)
-        cursor.fetchall()
-    assert caught.value.status_code == status
 
 
 def levels(count, expression):

@@ -16,7 +16,7 @@ EXTENSIONS = ((duckdb_extension_postgres_scanner, "postgres_scanner"), (duckdb_e
 @pytest.fixture(scope="module")
 def served():
     with Server(arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]) as server:
-        with psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True) as connection:
+        with psycopg.connect(**server.postgres(autocommit=True)) as connection:
             connection.execute("CREATE TABLE numbers (id INT PRIMARY KEY, x BIGINT, d DECIMAL(12, 2), t TEXT, day DATE)")
             connection.execute(
                 "INSERT INTO numbers SELECT n, n::bigint * 1000000000, n / 4.0, 'row ' || n, DATE '2024-01-01' + n::int "

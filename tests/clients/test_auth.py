@@ -119,16 +119,6 @@ def test_the_shell(users):
     assert sql().returncode == 1
 
 
-def test_the_session_follows_the_cookie(server):
-    options = {"adbc.flight.sql.rpc.with_cookie_middleware": "true"}
-    with dbapi.connect(server.grpc_tcp, db_kwargs=options, autocommit=True) as connection:
-        connection.adbc_current_db_schema = "system"
-        assert connection.adbc_current_db_schema == "system"
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM queries")
-            assert cursor.fetchone()[0] > 0
-
-
 def header_of(server, user, password):
     with flight.connect(server.grpc_tcp) as client:
         return client.authenticate_basic_token(user, password)

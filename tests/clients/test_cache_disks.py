@@ -13,10 +13,9 @@ import faults
 from durable import Database
 from faults import READ, WRITE, Faults
 from server import Server, wait_until
-from test_join_cache import EAGER
+from test_join_cache import EAGER, ON
 
 ROWS = 20_000
-ON = {"BOWSHOT_JOIN_CACHE_ENABLED": "true"}
 JOINED = "SELECT a.k, b.y FROM a JOIN b ON a.k = b.k"
 # What is computed within 5 ms is not worth a file.
 SLOW = ", ".join(f"max({'sin(' * 8}y + {n}{')' * 8})" for n in range(12))

@@ -37,7 +37,7 @@ def pair(server):
 
 
 def connect(server, user="ada"):
-    return psycopg.connect(host="127.0.0.1", port=server.pg_port, user=user, dbname="bowshot", autocommit=True)
+    return psycopg.connect(**server.postgres(user=user, autocommit=True))
 
 
 def outcome(connection, table, sql, values=None):

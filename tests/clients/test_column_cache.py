@@ -47,23 +47,6 @@ def chunks(db, sql):
     return tuple(sum(int(n) for n in re.findall(rf"{name}=(\d+)", text)) for name in (FOUND, KEPT))
 
 
-def test_the_second_scan_keeps_what_the_third_finds(file):
-    with computing(file) as server, Database(server) as db:
-        # Floats are summed in any order.
-        sql = "SELECT g, round(sum(x), 3), count(DISTINCT s) FROM n GROUP BY g ORDER BY g"
-        first = db.rows(sql)
-        assert kept_bytes(server) < 100_000
-        assert chunks(db, sql) == (0, 18)
-        # Numbers and texts; the few different groups are packed.
-        assert ROWS * (8 + 8) < kept_bytes(server) < ROWS * (8 + 8 + 8)
-        assert chunks(db, sql) == (18, 0)
-        assert db.rows(sql) == first
-        whole = db.arrow("SELECT * FROM n ORDER BY k")
-        for _ in range(3):
-            assert db.arrow("SELECT * FROM n ORDER BY k") == whole
-        assert whole.num_rows == ROWS and whole["s"][999].as_py() == "text 999"
-
-
 def test_nothing_is_kept_when_it_is_turned_off(file):
     with computing(file, arguments=["--set", "storage.column_cache_bytes=0"]) as server, Database(server) as db:
         for _ in range(4):
@@ -82,17 +65,6 @@ def test_the_budget_holds(tmp_path):
             assert kept_bytes(server) <= 8 << 20
         assert kept_bytes(server) > 6 << 20
         assert chunks(db, "SELECT sum(k) FROM n")[0] > 0
-
-
-def test_a_replaced_file_is_read_anew_and_the_old_one_is_freed(file):
-    with computing(file, arguments=["--set", "storage.refresh=0s"]) as server, Database(server) as db:
-        for round in range(5):
-            write(file, numbers(round))
-            for _ in range(3):
-                assert db.one("SELECT min(k + 0) FROM n") == round
-            assert kept_bytes(server) < 2.5 * 8 * ROWS
-        file.unlink()
-        wait_until(lambda: (db.one("SELECT 1"), kept_bytes(server) < 2.5 * 8 * ROWS)[1], "freed")
 
 
 def test_durable_tables_show_each_commit(tmp_path):

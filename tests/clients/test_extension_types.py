@@ -175,7 +175,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
         for condition in (f"'{IDS[0]}' = ANY(l)", in_list, f"CASE u WHEN '{IDS[0]}' THEN true END"):
             assert db.one(f"SELECT count(*) FROM t WHERE {condition}") == 1, condition
         db.run("CREATE TABLE own AS SELECT u FROM t")
-        connection = psycopg.connect(host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True)
+        connection = psycopg.connect(**server.postgres(autocommit=True))
         # A text has no type in this driver: it is what stands beside it.
         for text in (str(IDS[0]), IDS[0]):
             for condition in ("u = %s", "u IN (%s)", "u = ANY(%s)"):

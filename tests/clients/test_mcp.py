@@ -152,7 +152,7 @@ def test_rights_policies_and_masks_hold(rules):
     assert post(rules, body, authorization="Bearer wrong").error() == (401, "unauthenticated")
 
 
-def test_what_is_no_request(server):
+def test_pages_and_other_names_are_refused(server):
     ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert post(server, ping).json()["result"] == {}
     assert post(server, "{").json()["error"]["code"] == -32700

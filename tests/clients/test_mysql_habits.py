@@ -122,6 +122,8 @@ def test_what_tools_ask_first(served, cursor):
     assert list(cursor.fetchall()) == [(10, None), (9, None)]
     for table in ["EVENTS", "ENGINES", "PLUGINS", "PROCESSLIST", "USER_PRIVILEGES", "KEYWORDS", "COLLATION_CHARACTER_SET_APPLICABILITY"]:
         cursor.execute(f"SELECT * FROM information_schema.{table}")
+    for sql in ["SHOW PLUGINS", "SET sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')", "SET @@session.autocommit = ON"]:
+        cursor.execute(sql)
     for sql in ["SHOW COUNT(*) WARNINGS", "SHOW MASTER STATUS", "DO 1, 2", "LOCK TABLES known READ, known AS k WRITE", "UNLOCK TABLES", "FLUSH TABLES"]:
         cursor.execute(sql)
     cursor.execute("DROP TABLE known")

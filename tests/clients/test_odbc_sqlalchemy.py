@@ -1,5 +1,5 @@
-"""SQLAlchemy with pandas, and pyodbc with psqlodbc and MariaDB's driver: the same over PostgreSQL's protocol and over MySQL's. test_postgres.py
-and test_mysql.py have the drivers of Python, java/, go/ and node/ those of other languages."""
+"""SQLAlchemy with pandas, and pyodbc with psqlodbc and MariaDB's driver: the same over PostgreSQL's protocol and over MySQL's.
+test_postgres.py and test_mysql.py have the drivers of Python, java/, go/ and node/ those of other languages."""
 
 import contextlib
 import datetime
@@ -26,13 +26,6 @@ PROTOCOLS = {
         library=LIBRARIES / "psqlodbcw.so",
         odbc=lambda server: {"Port": server.pg_port, "Database": "bowshot", "PWD": "x", "SSLmode": "disable", "BoolsAsChar": 0},
         products=("PostgreSQL",),
-        # What ODBC tells of a statement: the SQLSTATE, and a part of the message.
-        errors=[
-            ("SELECT * FROM missing", ("42P01", "42S02"), ""),
-            ("SELEC 1", ("42601",), ""),
-            ("SELECT missing FROM nation", ("42703", "42S22"), ""),
-            ("SELECT 1 / 0", ("22012",), ""),
-        ],
         duplicate=lambda error: error.sqlstate == "23505",
         values=[
             (name, values)
@@ -45,14 +38,9 @@ PROTOCOLS = {
         library=LIBRARIES / "libmaodbc.so",
         odbc=lambda server: {"Port": server.mysql_port, "Database": "main"},
         products=("MySQL", "MariaDB"),
-        errors=[
-            ("SELECT * FROM missing", ("42S02",), "(1146)"),
-            ("SELEC 1", ("42000",), "(1064)"),
-            ("SELECT missing FROM nation", ("42S22",), "(1054)"),
-        ],
         duplicate=lambda error: error.args[0] == 1062,
         values=[
-            *((name, values) for name, values in test_mysql.VALUES if name not in ("BIGINT UNSIGNED", "FLOAT", "BOOLEAN", "TIME(6)", "DATETIME(6)")),
+            *(case for case in test_mysql.VALUES if case[0] not in ("BIGINT UNSIGNED", "FLOAT", "BOOLEAN", "TIME(6)", "DATETIME(6)")),
             # The driver sends whole seconds.
             ("DATETIME", [datetime.datetime(2024, 1, 2, 3, 4, 5), datetime.datetime(1969, 12, 31, 23, 59, 59)]),
         ],
@@ -126,7 +114,8 @@ def test_a_model_with_foreign_keys(engine, protocol):
         session.commit()
         # The numbers are those that the server gives.
         assert session.scalars(sqlalchemy.select(Book.author_id)).all() == [1, 1]
-        assert session.scalars(sqlalchemy.select(Book.title).join(Author).where(Author.name == "a").order_by(Book.id)).all() == ["one", "two"]
+        titles = sqlalchemy.select(Book.title).join(Author).where(Author.name == "a").order_by(Book.id)
+        assert session.scalars(titles).all() == ["one", "two"]
     seen = sqlalchemy.inspect(engine)
     [key] = seen.get_foreign_keys("book")
     assert (key["constrained_columns"], key["referred_table"], key["referred_columns"]) == (["author_id"], "author", ["id"])
@@ -205,12 +194,8 @@ def test_odbc_metadata(shop, protocol, table):
         assert cursor.getTypeInfo().fetchall()
 
 
-def test_odbc_errors_cancel_and_transactions(shop, protocol, table):
+def test_odbc_cancel_and_transactions(shop, protocol, table):
     with odbc_to(shop, protocol) as connection:
-        for sql, states, words in PROTOCOLS[protocol].errors:
-            with pytest.raises(pyodbc.Error) as raised:
-                connection.execute(sql).fetchall()
-            assert raised.value.args[0] in states and words in raised.value.args[1], raised.value
         if protocol == "postgres":
             cursor = connection.cursor()
             with repeated(cursor.cancel), pytest.raises(pyodbc.Error):

@@ -67,8 +67,7 @@ def server(tmp_path):
 
 
 def connect(server, user):
-    address = {"host": "127.0.0.1", "port": server.pg_port, "user": user, "password": user, "dbname": "bowshot"}
-    connection = psycopg.connect(**address, autocommit=True)
+    connection = psycopg.connect(**server.postgres(user=user, password=user, autocommit=True))
     connection.execute("SET result_cache = off")
     return connection
 

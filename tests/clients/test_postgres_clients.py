@@ -69,17 +69,7 @@ def test_adbc_ingests_and_reads_back(adbc, table):
             cursor.adbc_ingest(table, rows, mode="create")
 
 
-def test_adbc_errors_cancel_and_transactions(shop, adbc, table):
-    for sql, code in (
-        ("SELECT * FROM missing", "42P01"),
-        ("SELECT missing FROM nation", "42703"),
-        ("SELEC 1", "42601"),
-        ("SELECT 1 / 0", "22012"),
-        ("SELECT 'x'::int", "22P02"),
-    ):
-        with pytest.raises(adbc_driver_manager.Error) as raised:
-            fetched(adbc, sql)
-        assert raised.value.sqlstate == code, sql
+def test_adbc_cancel_and_transactions(shop, adbc, table):
     with adbc.cursor() as cursor:
         with repeated(cursor.adbc_cancel), pytest.raises(adbc_driver_manager.Error):
             cursor.execute(SLOW)

@@ -46,7 +46,8 @@ def test_a_prepared_statement_shows_what_the_session_has_now(address):
         assert shown("EXECUTE p") == (2,)
 
 
-NO_INDEX, NO_KEY = ("00000", "the index has no effect: there are no indexes"), ("00000", "foreign keys are stored and shown, but not enforced")
+NO_INDEX = ("00000", "the index has no effect: there are no indexes")
+NO_KEY = ("00000", "foreign keys are stored and shown, but not enforced")
 # Statements, and the SQLSTATE and message of the notice that each brings.
 NOTICES = [
     ("DROP TABLE IF EXISTS not_there", ("00000", "table `not_there` does not exist, skipping")),

@@ -15,36 +15,21 @@ from server import ROOT, Server, hash_password, users_file
 TLS = ROOT / "tests" / "data" / "tls"
 
 
-def address(server, **more):
-    return {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot", **more}
-
-
-def test_passwords_go_over_tls_alone(guarded):
-    verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem")}
-    with psycopg.connect(**address(guarded, password=PASSWORD, **verified)) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("ada",)
-    for options in (
-        {"password": "wrong", **verified},
-        {"password": PASSWORD, "sslmode": "disable"},
-        {"password": PASSWORD, "user": "eve", **verified},
-    ):
-        with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(**address(guarded, **options))
-
-
-def test_passwords_are_proven_and_not_shown(guarded):
+def test_passwords_are_proven_and_not_shown_and_go_over_tls_alone(guarded):
     """SCRAM-SHA-256, as libpq and asyncpg do it; a server that asked for the password itself would be refused."""
     verified = {"sslmode": "verify-ca", "sslrootcert": str(TLS / "ca.pem"), "require_auth": "scram-sha-256"}
-    with psycopg.connect(**address(guarded, password=PASSWORD, **verified)) as connection:
+    with psycopg.connect(**guarded.postgres(password=PASSWORD, **verified)) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("ada",)
     for options in ({"password": "wrong"}, {"password": PASSWORD, "user": "eve"}, {"password": PASSWORD + " "}):
         with pytest.raises(psycopg.OperationalError, match="user, password or token is wrong"):
-            psycopg.connect(**address(guarded, **{**verified, **options}))
+            psycopg.connect(**guarded.postgres(**{**verified, **options}))
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(**guarded.postgres(password=PASSWORD, sslmode="disable"))
     with pytest.raises(psycopg.OperationalError, match="channel binding"):
-        psycopg.connect(**address(guarded, password=PASSWORD, channel_binding="require", **verified))
+        psycopg.connect(**guarded.postgres(password=PASSWORD, channel_binding="require", **verified))
 
     async def connected(password):
-        parameters = address(guarded, password=password)
+        parameters = guarded.postgres(password=password)
         context = ssl.create_default_context(cafile=str(TLS / "ca.pem"))
         context.check_hostname = False
         connection = await asyncpg.connect(database=parameters.pop("dbname"), timeout=20, ssl=context, **parameters)
@@ -94,27 +79,27 @@ def test_what_is_told_of_a_name_does_not_tell_whether_it_is_a_users(tmp_path, da
     # Who has a hash alone, made before there were verifiers, is asked for the password; and so is nobody's name.
     file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{older}"\n')
     with Server(data_folder, arguments=["--pg", "127.0.0.1:0", "--users-file", str(file)]) as server:
-        with psycopg.connect(**address(server, password="two", require_auth="password")) as connection:
+        with psycopg.connect(**server.postgres(password="two", require_auth="password")) as connection:
             assert connection.execute("SELECT current_user").fetchone() == ("ada",)
         for user in ("ada", "eve"):
             with pytest.raises(psycopg.OperationalError, match="user, password or token is wrong"):
-                psycopg.connect(**address(server, user=user, password="x", require_auth="password"))
+                psycopg.connect(**server.postgres(user=user, password="x", require_auth="password"))
 
 
 def test_users_that_sql_makes_prove_their_passwords(tmp_path, data_folder):
     arguments = ["--pg", "127.0.0.1:0", "--users-file", users_file(tmp_path, {"root": "root"}, admins=["root"])]
     proven = {"require_auth": "scram-sha-256"}
     with Server(data_folder, arguments=arguments, data=tmp_path / "data") as server:
-        with psycopg.connect(**address(server, user="root", password="root", **proven), autocommit=True) as root:
+        with psycopg.connect(**server.postgres(user="root", password="root", **proven), autocommit=True) as root:
             root.execute("CREATE USER bob PASSWORD 'bob''s own'")
-            with psycopg.connect(**address(server, user="bob", password="bob's own", **proven), autocommit=True) as bob:
+            with psycopg.connect(**server.postgres(user="bob", password="bob's own", **proven), autocommit=True) as bob:
                 bob.execute("ALTER USER bob PASSWORD 'bob''s new one'")
             with pytest.raises(psycopg.OperationalError):
-                psycopg.connect(**address(server, user="bob", password="bob's own", **proven))
-            psycopg.connect(**address(server, user="bob", password="bob's new one", **proven)).close()
+                psycopg.connect(**server.postgres(user="bob", password="bob's own", **proven))
+            psycopg.connect(**server.postgres(user="bob", password="bob's new one", **proven)).close()
     with Server(data_folder, arguments=arguments, data=tmp_path / "data") as server:
-        psycopg.connect(**address(server, user="bob", password="bob's new one", **proven)).close()
-        with psycopg.connect(**address(server, user="root", password="root"), autocommit=True) as root:
+        psycopg.connect(**server.postgres(user="bob", password="bob's new one", **proven)).close()
+        with psycopg.connect(**server.postgres(user="root", password="root"), autocommit=True) as root:
             root.execute("DROP USER bob")
         with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(**address(server, user="bob", password="bob's new one", **proven))
+            psycopg.connect(**server.postgres(user="bob", password="bob's new one", **proven))

@@ -15,9 +15,7 @@ DECIMAL = decimal.Decimal
 @pytest.fixture(scope="module")
 def connection():
     with Server(arguments=["--pg", "127.0.0.1:0"]) as server:
-        with psycopg.connect(
-            host="127.0.0.1", port=server.pg_port, user="ada", dbname="bowshot", autocommit=True
-        ) as connection:
+        with psycopg.connect(**server.postgres(autocommit=True)) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("CREATE TABLE held (n NUMERIC(8,2), i INT, d DATE, ts TIMESTAMP, t TEXT, f DOUBLE PRECISION)")
             connection.execute("INSERT INTO held VALUES (1.25, 7, '2024-01-01', '2024-01-01 12:00', 'a', 0.5)")

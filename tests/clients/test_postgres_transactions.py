@@ -160,8 +160,7 @@ def test_maintenance_statements_are_taken(connection):
 def test_background_maintenance_is_nobodys_conflict(tmp_path):
     """Rows of a new table go from the catalog into a file within a few seconds: whoever drops or alters it meanwhile is the only writer."""
     with Server(arguments=["--pg", "127.0.0.1:0"], data=str(tmp_path / "data")) as server:
-        address = {"host": "127.0.0.1", "port": server.pg_port, "user": "ada", "dbname": "bowshot"}
-        with psycopg.connect(**address, autocommit=True) as connection:
+        with psycopg.connect(**server.postgres(autocommit=True)) as connection:
             for change in ["DROP TABLE made", "ALTER TABLE made ADD COLUMN t TEXT", "ALTER TABLE made RENAME COLUMN n TO m"]:
                 connection.execute("CREATE TABLE made (n INT)")
                 connection.execute("INSERT INTO made VALUES (1), (2)")

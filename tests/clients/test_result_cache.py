@@ -218,17 +218,6 @@ def test_memory_is_bounded(tmp_path):
             db.run("CALL result_cache_clear()")
 
 
-def test_several_endpoints_give_all_rows(server, db):
-    sql = "SELECT x, word FROM t WHERE x % 5 = 0"
-    client = flight.connect(server.grpc_tcp)
-    answers = []
-    for _ in range(3):
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()))
-        tables = [client.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
-        answers.append(sorted(pa.concat_tables(tables).column("x").to_pylist()))
-    assert answers[0] == list(range(5, ROWS + 1, 5)) and answers[1] == answers[2] == answers[0]
-
-
 def test_the_question_of_the_next_day_is_answered_before_it_is_asked(tmp_path):
     folder = tmp_path / "shop"
     folder.mkdir()

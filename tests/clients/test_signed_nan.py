@@ -1,6 +1,7 @@
 """There is one NaN, whatever its sign and its bits (numpy's 0/0 has a negative one): equal to itself, greater than all numbers, one
 group, one key of a join. -0.0 is 0.0. In files of every format, in tables that clients fill, in parameters and in streams."""
 
+import itertools
 import struct
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_files(tmp_path, kind):
             check(db, name)
             db.run(f"CREATE TABLE copy_of_{name} AS SELECT * FROM {name}")
             check(db, f"copy_of_{name}")
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()], ids=str)
+def test_groups_know_their_greatest_and_least_whatever_the_order_of_their_rows(tmp_path, kind):
+    groups = [*itertools.permutations([5.0, np.nan, 3.0, -np.inf]), [-np.inf], [np.inf], [SIGNED, 1.0], [None], [2.0, None, 1.0]]
+    numbers = pa.array([number for group in groups for number in group], pa.float64()).cast(kind)
+    places = [place for place, group in enumerate(groups) for _ in group]
+    pq.write_table(pa.table({"g": places, "f": numbers}), tmp_path / "t.parquet", row_group_size=16)
+    expected = [("nan", "-inf")] * 24 + [("-inf", "-inf"), ("inf", "inf"), ("nan", "1.0"), ("None", "None"), ("2.0", "1.0")]
+    with Server(tmp_path) as server, Database(server) as db:
+        for more in ("", " FILTER (WHERE g >= 0)"):
+            found = db.rows(f"SELECT max(f){more} AS most, min(f){more} AS least, max(g) FROM t GROUP BY g ORDER BY g")
+            assert [(repr(most), repr(least)) for most, least, _ in found] == expected
+        top = "SELECT g, max(f) AS most FROM t WHERE g >= 24 GROUP BY g ORDER BY most DESC NULLS LAST LIMIT 2"
+        assert [group for group, _ in db.rows(top)] == [26, 25]
 
 
 def test_text_files(tmp_path):

@@ -96,11 +96,3 @@ def test_a_session_is_killed_by_its_number(two):
     assert second.rows("SELECT connection_id()") != [(number,)]
     second.fails("EXECUTE p", "not found", Status.NOT_FOUND)
     first.fails(f"KILL {number}", "not found", Status.NOT_FOUND)
-
-
-def test_what_cannot_be_named_is_no_value(two):
-    first, _ = two
-    first.run("PREPARE p AS SELECT $1")
-    first.fails("EXECUTE p((SELECT 1))", "is no value", Status.INVALID_ARGUMENT)
-    first.fails("EXECUTE p()", "has no value", Status.INVALID_ARGUMENT)
-    first.fails("PREPARE q AS EXECUTE p(1)", "can be prepared", Status.NOT_IMPLEMENTED)

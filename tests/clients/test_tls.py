@@ -65,15 +65,6 @@ def test_rows_are_the_same_as_without(tls_server, server):
         assert ask(client, TABLE).equals(ask(plain, TABLE))
 
 
-def test_a_large_result_crosses_whole(tls_server):
-    sql = "SELECT value AS n, value * 2 AS m, 'text ' || value AS t FROM generate_series(1, 2000000) AS s(value)"
-    with connect(tls_server) as client:
-        table = ask(client, sql)
-    assert table.num_rows == 2_000_000
-    assert pa.compute.sum(table["n"]).as_py() == 2_000_000 * 2_000_001 // 2
-    assert table["t"][1_999_999].as_py().startswith("text ")
-
-
 def test_adbc(tls_server):
     options = {adbc_driver_flightsql.DatabaseOptions.TLS_ROOT_CERTS.value: AUTHORITY.read_text()}
     with dbapi.connect(tls_server.flight, db_kwargs=options) as connection, connection.cursor() as cursor:
@@ -193,15 +184,6 @@ def test_versions(version, answer, tls_server):
         else:
             with pytest.raises(ssl.SSLError, match=answer):
                 context.wrap_socket(plain, server_hostname=tls_server.host)
-
-
-def test_a_client_that_goes_away_within_a_result_frees_it(tls_server):
-    client = connect(tls_server)
-    reader = client.do_get(flight.Ticket(b"SELECT value AS n, 'text ' || value AS t FROM generate_series(1, 50000000) AS s(value)"))
-    assert reader.read_chunk().data.num_rows > 0
-    reader.cancel()
-    client.close()
-    tls_server.wait_idle(20)
 
 
 def test_clients_that_stop_in_the_handshake_disturb_nobody(tls_server):

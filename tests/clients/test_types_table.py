@@ -55,9 +55,8 @@ def values(cell):
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory):
     with Server(arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"]) as server:
-        postgres = f"host=127.0.0.1 port={server.pg_port} user=ada dbname=bowshot options='-c dialect=ansi'"
-        mysql = {"host": "127.0.0.1", "port": server.mysql_port, "user": "ada", "database": "main"}
-        with psycopg.connect(postgres, autocommit=True) as one, pymysql.connect(**mysql, autocommit=True) as other:
+        postgres = server.postgres(options="-c dialect=ansi", autocommit=True)
+        with psycopg.connect(**postgres) as one, pymysql.connect(**server.mysql(autocommit=True)) as other:
             with other.cursor() as cursor:
                 cursor.execute("SET dialect = 'ansi'")
             yield server, one, other

@@ -1,7 +1,5 @@
 """Writing through the ADBC Flight SQL driver: bulk ingest, statements with many rows of parameters."""
 
-import datetime
-import decimal
 
 import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
@@ -10,9 +8,6 @@ import pytest
 import data
 from server import Server
 from writing_adbc import ROWS, Status, connect, ids, select
-
-
-# Bulk ingest.
 
 
 @pytest.mark.parametrize("name", data.plain_types().column_names)
@@ -112,15 +107,6 @@ def test_dictionary_columns(cursor, table):
     assert select(cursor, f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY kind") == [("a", 6), ("b", 3), (None, 3)]
 
 
-def test_many_rows(cursor, table):
-    rows = data.lineitem(200_000)
-    # The driver sends a batch as one message, of 16 MiB at most.
-    assert cursor.adbc_ingest(table, rows.to_reader(max_chunksize=50_000), mode="create") == 200_000
-    cursor.execute(f"SELECT count(*), sum(l_partkey), min(l_comment) FROM {table}")
-    keys, comments = rows["l_partkey"].to_pylist(), rows["l_comment"].to_pylist()
-    assert cursor.fetchall() == [(200_000, sum(keys), min(comments))]
-
-
 def test_a_temporary_table_is_of_its_session_alone(store, table):
     with connect(store) as connection, connection.cursor() as cursor:
         assert cursor.adbc_ingest(table, ROWS, mode="create", temporary=True) == 3
@@ -147,24 +133,6 @@ def test_the_memory_of_tables_has_a_limit(data_folder, table):
         server.wait_idle(5.0)
 
 
-# Statements.
-
-
-def test_statements_write(cursor, table):
-    cursor.execute(f"CREATE TABLE {table} (id BIGINT, name VARCHAR, price DECIMAL(10, 2), day DATE)")
-    cursor.execute(f"INSERT INTO {table} VALUES (1, 'a', 1.50, DATE '2024-02-29'), (2, NULL, NULL, NULL)")
-    assert select(cursor, f"SELECT * FROM {table} ORDER BY id") == [
-        (1, "a", decimal.Decimal("1.50"), datetime.date(2024, 2, 29)),
-        (2, None, None, None),
-    ]
-    cursor.execute(f"UPDATE {table} SET name = name || '!' WHERE id = 1")
-    cursor.execute(f"DELETE FROM {table} WHERE name IS NULL")
-    assert select(cursor, f"SELECT id, name FROM {table}") == [(1, "a!")]
-    cursor.execute(f"DROP TABLE {table}")
-    with pytest.raises(dbapi.Error, match=table):
-        cursor.execute(f"SELECT * FROM {table}")
-
-
 def test_parameters_of_many_rows(cursor, table):
     cursor.execute(f"CREATE TABLE {table} (id BIGINT, name VARCHAR)")
     cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(number, f"row {number}") for number in range(100)])
@@ -188,6 +156,3 @@ def test_many_rows_of_parameters_are_one_change(store, cursor, table):
     batch = pa.record_batch({"id": pa.array(range(5000), pa.int64())})
     cursor.executemany(f"INSERT INTO {table} VALUES ($1)", batch)
     assert ids(store, table) == list(range(5000))
-
-
-# Transactions.

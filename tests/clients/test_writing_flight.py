@@ -229,13 +229,3 @@ def test_savepoints_by_sql_and_by_action_are_of_one_transaction(client, table):
         act(client, "EndTransaction", "ActionEndTransactionRequest", protobuf.field(1, of) + protobuf.field(2, 1))
     with pytest.raises(pa.ArrowKeyError, match="transaction.*not found"):
         run("SAVEPOINT s", first)
-
-
-def test_updates_tell_how_many_rows_they_changed(client, table):
-    put(client, path(table), pa.Table.from_batches([batch(1, 2, 3)]))
-    update = protobuf.any_of("CommandStatementUpdate", protobuf.field(1, f"DELETE FROM {table} WHERE id > 1"))
-    writer, reader = client.do_put(flight.FlightDescriptor.for_command(update), pa.schema([]))
-    # The answer comes before the stream has ended.
-    assert protobuf.fields(reader.read().to_pybytes()) == {1: [2]}
-    writer.close()
-    assert get(client, table)["id"].to_pylist() == [1]

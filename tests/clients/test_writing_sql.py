@@ -1,5 +1,5 @@
-"""Statements that change tables, as SQL text: what is refused, and changes of rows beside SQLite's, statement by statement. What the others do
-is in tests/sql."""
+"""Statements that change tables, as SQL text: what is refused, and changes of rows beside SQLite's, statement by statement. What the
+others do is in tests/sql."""
 
 import random
 import sqlite3
