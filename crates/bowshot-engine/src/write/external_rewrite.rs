@@ -17,8 +17,8 @@ use bowshot_sql::read_expression;
 use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DataFusionError};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, lit, when};
 use datafusion::sql::parser::Statement as Parsed;
@@ -248,6 +248,9 @@ pub(super) fn become_rows(
     for field in schema.fields() {
         let name = field.name();
         columns.push(match updated.contains(name) {
+            true if field.data_type().is_nested() => {
+                return Err(DataFusionError::External(Box::new(nested_value(name))));
+            }
             true => {
                 let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
                 when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name)
@@ -256,6 +259,14 @@ pub(super) fn become_rows(
         });
     }
     LogicalPlanBuilder::from(plan).project(columns)?.build()
+}
+
+/// The rows of a file have other field ids within such a column than values that are computed.
+fn nested_value(column: &str) -> Error {
+    Error::unsupported(format!(
+        "column `{column}` of a table in another database has lists, structs or maps, which are not changed"
+    ))
+    .with_hint("delete the rows, and insert them with the new values")
 }
 
 pub(super) fn plain(name: &str) -> Expr {
