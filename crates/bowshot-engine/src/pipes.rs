@@ -84,8 +84,10 @@ impl PipeStates {
 
     /// Whether a pipe is to be looked at. It is not for as long as it says, if nobody says otherwise.
     pub(crate) fn begin(&self, pipe: &Pipe) -> bool {
-        let (now, mut states) = (Instant::now(), self.0.lock());
+        let mut states = self.0.lock();
         let state = states.entry(pipe.id).or_insert_with(PipeState::new);
+        // After that of a new state, which is due.
+        let now = Instant::now();
         let is_due = now >= state.next;
         if is_due {
             state.next = now + pipe.every;
