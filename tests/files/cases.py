@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
+from nested_cases import nested_files
 from orc_cases import orc_files
 from workbook import workbook
 
@@ -352,26 +353,6 @@ def times():
         yield Case(f"parquet-{name}", "parquet", sink.getvalue(), rows=[])
 
 
-def nested():
-    """Nested columns, in files of several row groups and pages."""
-    rows = [
-        {"n": n, "v": {"a": [n, None] if n % 3 else None, "b": {"c": "x" * (n % 5), "d": [{"e": n}] if n % 2 else []}},
-         "w": [[1.5, n], []] if n % 7 else None}
-        for n in range(300)
-    ]  # fmt: skip
-    table = pa.Table.from_pylist(rows)
-    values = [[row["n"], row["v"], row["w"]] for row in rows]
-    for version in ["1.0", "2.0"]:
-        sink = io.BytesIO()
-        pq.write_table(table, sink, row_group_size=64, data_page_size=256, data_page_version=version)
-        yield Case(f"parquet-nested-{version[0]}", "parquet", sink.getvalue(), rows=values)
-    sink = io.BytesIO()
-    pa.feather.write_feather(table, sink, compression="lz4")
-    yield Case("arrow-nested", "arrow", sink.getvalue(), rows=values)
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    yield Case("json-nested", "json", lines.encode(), rows=values)
-
-
 def workbooks():
     day, at = datetime.date, datetime.datetime
     plain = [["id", "name", "price", "day", "at", "ok"],
@@ -401,6 +382,7 @@ def workbooks():
 
 
 def all_cases():
-    kinds = [dialects(), tricky(), csv_types(), encodings(), compressions(), options(), jsons(), tables(), times(), nested()]
+    kinds = [dialects(), tricky(), csv_types(), encodings(), compressions(), options(), jsons(), tables(), times()]
     kinds += [workbooks(), (Case(name, "orc", content, rows=rows) for name, content, rows in orc_files())]
+    kinds.append(Case(name, ending, content, rows=rows) for name, ending, content, rows in nested_files())
     return list(itertools.chain(*kinds))
