@@ -8,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 import data
-from server import ROOT, Server, hash_password
+from server import ROOT, Server, users_file
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,9 +95,8 @@ def address(served):
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory, data_folder):
-    """With a user, whose password is `data.PASSWORD`, and a certificate."""
-    file = tmp_path_factory.mktemp("users") / "users.toml"
-    file.write_text(f'[[users]]\nname = "ada"\npassword_hash = "{hash_password(data.PASSWORD)}"\n')
+    """With users, `ada` by password and `service` by token, and a certificate."""
+    file = users_file(tmp_path_factory.mktemp("users"), {"ada": data.PASSWORD}, {"service": data.TOKEN})
     tls = ROOT / "tests" / "data" / "tls"
     more = ["--users-file", file, "--tls-certificate", tls / "first.pem", "--tls-key", tls / "first.key"]
     yield from row_protocols(data_folder, more=more)

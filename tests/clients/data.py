@@ -14,8 +14,9 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 UTC = datetime.timezone.utc
-# Of the user of servers that have one.
+# Of the user `ada` and of the user `service`, of servers that have users.
 PASSWORD = "pässword: with colon"
+TOKEN = "a fixed token of a service"
 LINEITEM_ROWS = 60_000
 ORDERS_ROWS = 15_000
 NATIONS = [

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -33,6 +34,20 @@ def hash_password(password):
     """What the program keeps of a password."""
     command = [binaries() / "bowshot", "hash-password"]
     return subprocess.run(command, input=password.encode(), capture_output=True, timeout=60, check=True).stdout.decode().strip()
+
+
+def users_file(folder, passwords=(), tokens=(), admins=()):
+    """Who may log in, with what: names and their passwords or tokens. Gives the file for `--users-file`."""
+    entries = [("users", "name", name, "password_hash", hash_password(password)) for name, password in dict(passwords).items()]
+    entries += [("tokens", "user", name, "sha256", hashlib.sha256(token.encode()).hexdigest()) for name, token in dict(tokens).items()]
+    file = pathlib.Path(folder) / "users.toml"
+    file.write_text(
+        "".join(
+            f'[[{table}]]\n{key} = "{name}"\n{secret} = "{value}"\n' + ("admin = true\n" if name in admins else "")
+            for table, key, name, secret, value in entries
+        )
+    )
+    return file
 
 
 def wait_until(check, what, seconds=20.0):
