@@ -46,14 +46,14 @@ def ledger(tmp_path):
 
 def test_without_a_kill_everything_is_as_acknowledged(tmp_path, ledger):
     with Server() as server:
-        make_tables(server)
+        make_tables(server, ledger)
         working = Load(server, ledger, SEED, 0, tidying=False)
         time.sleep(2)
         working.killed.set()
         working.end()
         assert not ledger.complaints and not ledger.counts["unknown"]
         check = Check(server, tmp_path, ledger)
-        for part in (check.batches, check.transfers, check.tables):
+        for part in (check.batches, check.singles, check.counters, check.transfers, check.tables):
             part()
         assert not check.complaints
         check.connection.close()

@@ -34,7 +34,7 @@ class Check:
 
     def run(self):
         with contextlib.closing(self.connection):
-            for part in (self.batches, self.transfers, self.tables, self.history, self.files):
+            for part in (self.batches, self.singles, self.counters, self.transfers, self.tables, self.history, self.files):
                 try:
                     part()
                 except Exception as error:
@@ -49,6 +49,13 @@ class Check:
             self.complaints.append(f"batch {row[0]}: {row[1]} rows, {row[2]} positions, the last is {row[3]}")
         found = self.rows("SELECT batch, count(*) FROM ingested GROUP BY batch")
         self.settle("batch", {("batch", batch): count for batch, count in found})
+
+    def singles(self):
+        found = self.rows("SELECT id, count(*), CAST(sum(amount) * 100 AS BIGINT) FROM singles GROUP BY id")
+        self.settle("single", {("single", key): (count, cents) for key, count, cents in found})
+
+    def counters(self):
+        self.settle("counter", {("counter", number): n for number, n in self.rows("SELECT id, n FROM counters")})
 
     def transfers(self):
         found = self.rows("SELECT id, count(*), sum(amount) FROM transfers GROUP BY id")

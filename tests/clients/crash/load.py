@@ -1,6 +1,5 @@
 """The load: what client threads do until the server under them is killed. Every choice comes from the thread's own random
-numbers, so that a seed gives the same statements; only how far each thread gets is left to the clock. Single rows and counters are what
-`isolation.py` changes on servers that are killed."""
+numbers, so that a seed gives the same statements; only how far each thread gets is left to the clock."""
 
 import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
@@ -11,12 +10,18 @@ from .ledger import ABSENT
 
 ACCOUNTS = 8
 START = 1_000_000
+COUNTERS = 4
+# The counter that several threads raise at once.
+SHARED = 0
 # At most so many for each thread, so that a long run has about as much at its end as in its middle.
 BATCHES_KEPT = 15
+SINGLES_KEPT = 300
 SHORT_KINDS = ("empty", "filled", "renamed", "pair", "memory", "temporary", "rolled back")
 
 TABLES = {
     "ingested": "(batch BIGINT NOT NULL, position BIGINT NOT NULL, payload VARCHAR)",
+    "singles": "(id BIGINT NOT NULL, thread VARCHAR, amount DECIMAL(12, 2), moment TIMESTAMP)",
+    "counters": "(id BIGINT PRIMARY KEY, n BIGINT NOT NULL)",
     "left_accounts": "(id BIGINT NOT NULL, amount BIGINT NOT NULL)",
     "right_accounts": "(id BIGINT NOT NULL, amount BIGINT NOT NULL)",
     "transfers": "(id BIGINT NOT NULL, amount BIGINT NOT NULL)",
@@ -87,7 +92,7 @@ def inherited(ledger, kind, index, of):
     return [key for place, key in enumerate(keys) if place % of == index]
 
 
-def make_tables(server):
+def make_tables(server, ledger):
     """The tables that live through all rounds."""
     with dbapi.connect(server.grpc_tcp, autocommit=True) as connection, connection.cursor() as cursor:
         for name, columns in TABLES.items():
@@ -95,6 +100,9 @@ def make_tables(server):
         for side in ("left", "right"):
             rows = ", ".join(f"({account}, {START})" for account in range(ACCOUNTS))
             cursor.execute(f"INSERT INTO {side}_accounts VALUES {rows}")
+        cursor.execute("INSERT INTO counters VALUES " + ", ".join(f"({number}, 0)" for number in range(COUNTERS)))
+    for number in range(COUNTERS):
+        ledger.add(("counter", number), 0)
 
 
 def ingest(client, rng, number, owned):
@@ -122,6 +130,37 @@ def ingest(client, rng, number, owned):
             key = owned.pop(rng.randrange(len(owned)))
             sql = f"DELETE FROM ingested WHERE batch = {key[1]}"
             client.write(key, sql, lambda _: ABSENT, lambda: client.run(sql))
+
+
+def singles(client, rng, number, owned):
+    """Rows one by one; some are deleted again, some changed."""
+    while not client.killed.is_set():
+        kind = rng.random()
+        if not owned or kind < 0.7 and len(owned) < SINGLES_KEPT:
+            key = ("single", next(number))
+            client.ledger.add(key)
+            sql = f"INSERT INTO singles VALUES ({key[1]}, '{client.name}', 0.01, TIMESTAMP '2026-01-02 03:04:05')"
+            change = lambda _: (1, 1)
+            owned.append(key)
+        else:
+            key = rng.choice(owned)
+            if kind < 0.85:
+                sql = f"DELETE FROM singles WHERE id = {key[1]}"
+                change = lambda _: ABSENT
+                owned.remove(key)
+            else:
+                sql = f"UPDATE singles SET amount = amount + 0.01 WHERE id = {key[1]}"
+                change = lambda state: (1, state[1] + 1) if state else ABSENT
+        client.write(key, sql, change, lambda: client.run(sql))
+
+
+def count(client, rng, number, owned):
+    """Raises a counter of its own and one that others raise too."""
+    own = 1 + int(client.name.rsplit("-", 1)[1]) % (COUNTERS - 1)
+    while not client.killed.is_set():
+        counter = rng.choice([own, SHARED])
+        sql = f"UPDATE counters SET n = n + 1 WHERE id = {counter}"
+        client.write(("counter", counter), sql, lambda n: n + 1, lambda: client.run(sql))
 
 
 def transfer(client, rng, number, owned):

@@ -83,7 +83,7 @@ class Run:
         """A first server makes the tables; its clean end is the first restart."""
         server, _ = self.start()
         try:
-            make_tables(server)
+            make_tables(server, self.ledger)
             server.stop()
         except Exception as error:
             self.kill(server)
@@ -134,7 +134,7 @@ class Run:
             self.kill(server)
         if complaints:
             self.fail(complaints)
-        for kind in ("batch", "transfer", "table"):
+        for kind in ("batch", "single", "transfer", "table"):
             self.ledger.forget(kind, ABSENT_KEPT)
 
     def say(self, text):

@@ -14,6 +14,10 @@ from .load import Client, Gone
 WRITERS = [
     ("batch", load.ingest, True),
     ("batch", load.ingest, True),
+    ("single", load.singles, True),
+    ("single", load.singles, True),
+    ("counter", load.count, True),
+    ("counter", load.count, True),
     ("transfer", load.transfer, True),
     ("transfer", load.transfer, False),
     ("table", load.short_lived, True),
