@@ -10,8 +10,6 @@ use std::time::Duration;
 
 /// A plan pins the files of its tables; older plans are made again from the text.
 const PLAN_AGE: Duration = Duration::from_secs(1);
-/// Of plans that read no files of others, but one table of this server, which every snapshot has.
-const KEY_LOOKUP_AGE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedStatement {
@@ -36,10 +34,10 @@ impl PreparedStatement {
         self.sql.len().saturating_add(self.parameter_bytes)
     }
 
-    /// The plan, unless it is too old, or for one execution.
+    /// The plan, unless it is too old, or for one execution. That of a key lookup reads no files of others, but one table of this
+    /// server: it is as good as its snapshot, however old it is.
     pub(crate) fn fresh_plan(&self) -> Option<&AuthorizedPlan> {
-        let age = self.plan.made().elapsed();
-        let is_young = age < PLAN_AGE || (age < KEY_LOOKUP_AGE && is_key_lookup(&self.plan));
+        let is_young = self.plan.made().elapsed() < PLAN_AGE || is_key_lookup(&self.plan);
         (is_young && !self.is_expired && self.plan.is_reusable()).then_some(&self.plan)
     }
 }
