@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A second less than a prepared statement uses the plan of a key lookup: one from here is not too old as soon as it is prepared.
+/// How long a plan is used again for the same text: what it reads of a session's surroundings is not looked at each time.
 const MAX_AGE: Duration = Duration::from_secs(4);
 /// Tables and views up to which it is found out for each statement that they are the same.
 const MAX_ENTRIES: usize = 4096;
