@@ -6,19 +6,29 @@ use datafusion::common::config_err;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use std::any::Any;
+use std::sync::Arc;
 
 /// See the module. Options without it are those of statements that see the newest tables. No client can set or read it.
 #[derive(Debug, Clone)]
-pub struct StatementTables(Pinned);
+pub struct StatementTables {
+    tables: Pinned,
+    /// The options of the session, of which these are a copy.
+    of_session: Arc<ConfigOptions>,
+}
 
 impl StatementTables {
-    pub fn new(pinned: &Pinned) -> Self {
-        Self(pinned.clone().with_input(None))
+    pub fn new(pinned: &Pinned, of_session: Arc<ConfigOptions>) -> Self {
+        Self { tables: pinned.clone().with_input(None), of_session }
     }
 
     /// The tables as they are, whoever asks.
     pub fn find(options: &ConfigOptions) -> Option<&Pinned> {
-        options.extensions.get::<Self>().map(|tables| &tables.0)
+        options.extensions.get::<Self>().map(|found| &found.tables)
+    }
+
+    /// The options of the session, if these are a copy of them with the tables of a statement.
+    pub fn session_options(options: &ConfigOptions) -> Option<&Arc<ConfigOptions>> {
+        options.extensions.get::<Self>().map(|found| &found.of_session)
     }
 }
 

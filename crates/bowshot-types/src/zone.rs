@@ -14,6 +14,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
+/// The function that gives what a clock shows.
+const CLOCK: &str = "__bowshot_clock";
+
 /// The zone of a session; UTC without one.
 pub fn of(config: &ConfigOptions) -> Arc<str> {
     config.execution.time_zone.as_deref().map_or_else(|| Arc::from("UTC"), Arc::from)
@@ -88,6 +91,11 @@ fn call(to: Side, time: Expr, zone: &Arc<str>) -> Expr {
     function(to).call(vec![zone, time])
 }
 
+/// Whether an expression is what the clock of a zone shows at an instant.
+pub fn is_clock(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.func.name() == CLOCK)
+}
+
 /// The functions of a zone and a time that such casts become. An offset such as `+02:00` is east of Greenwich, other than for
 /// `AT TIME ZONE`.
 pub(super) fn functions() -> [ScalarUDF; 2] {
@@ -138,7 +146,7 @@ impl ScalarUDFImpl for InZone {
     fn name(&self) -> &'static str {
         match self.to {
             Side::Instant => "__bowshot_instant",
-            Side::Clock => "__bowshot_clock",
+            Side::Clock => CLOCK,
         }
     }
 

@@ -6,6 +6,7 @@ use bowshot_system_catalog::statement_tables::StatementTables;
 use bowshot_types::zone;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::SessionState;
+use datafusion::execution::context::SessionContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::Mutex;
 use std::ops::Deref;
@@ -17,12 +18,19 @@ use std::sync::{Arc, LazyLock, OnceLock};
 #[derive(Debug)]
 pub(crate) struct LazyState {
     visible: Visible,
+    /// Has the state of the statement before, and gets this one.
+    spare: Option<Arc<SpareState>>,
     made: OnceLock<SessionState>,
 }
 
 impl LazyState {
     pub(crate) fn new(visible: Visible) -> Self {
-        Self { visible, made: OnceLock::new() }
+        Self { visible, spare: None, made: OnceLock::new() }
+    }
+
+    /// One that is made of the state of another statement of the session, and is there for the next one.
+    pub(crate) fn with_spare(visible: Visible, spare: &Arc<SpareState>) -> Self {
+        Self { visible, spare: Some(Arc::clone(spare)), made: OnceLock::new() }
     }
 
     /// What the statement may do, for which no state has to be made.
@@ -45,7 +53,18 @@ impl Deref for LazyState {
     type Target = SessionState;
 
     fn deref(&self) -> &SessionState {
-        self.made.get_or_init(|| self.visible.state())
+        self.made.get_or_init(|| match &self.spare {
+            Some(spare) => spare.with(self.visible.clone()),
+            None => self.visible.state(),
+        })
+    }
+}
+
+impl Drop for LazyState {
+    fn drop(&mut self) {
+        if let (Some(spare), Some(state)) = (&self.spare, self.made.take()) {
+            spare.keep(state, &self.visible.context);
+        }
     }
 }
 
@@ -108,10 +127,16 @@ impl SpareState {
         }
     }
 
-    /// Keeps a state that a statement does not need any more, without the tables that it saw.
-    pub(crate) fn keep(&self, mut state: SessionState) {
-        if StatementTables::find(state.config_options()).is_some() {
-            return;
+    /// Keeps a state that a statement of a session does not need any more, without the tables that it saw.
+    pub(crate) fn keep(&self, mut state: SessionState, session: &SessionContext) {
+        if let Some(before) = StatementTables::session_options(state.config_options()) {
+            let config = session.state_ref().read().config().clone();
+            // Its functions are those of the options that it was made with.
+            if !Arc::ptr_eq(before, config.options()) {
+                return;
+            }
+            *state.config_mut() = config;
+            state.mark_start_execution();
         }
         static NO_CATALOGS: LazyLock<Arc<MemoryCatalogProviderList>> = LazyLock::new(Arc::default);
         state.register_catalog_list(Arc::clone(&NO_CATALOGS) as _);
@@ -129,19 +154,43 @@ impl Drop for SpareState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::prelude::SessionContext;
+    use bowshot_policy::snapshot::Pinned;
+    use bowshot_tables::TableStore;
 
     #[test]
     fn few_states_are_kept_and_none_of_sessions_that_are_gone() {
         let all = Arc::new(SpareStates::default());
         let sessions: Vec<_> = (0..MAX_SPARE + 2).map(|_| SpareState::new(&all)).collect();
+        let context = SessionContext::new();
         for session in &sessions {
-            session.keep(SessionContext::new().state());
-            session.keep(SessionContext::new().state());
+            session.keep(context.state(), &context);
+            session.keep(context.state(), &context);
         }
         assert_eq!(all.kept.lock().len(), MAX_SPARE);
         assert!(all.take(sessions[0].session).is_none() && all.take(sessions[2].session).is_some());
         drop(sessions);
         assert!(all.kept.lock().is_empty());
+    }
+
+    #[test]
+    fn states_of_transactions_serve_their_session_until_a_setting_changes() {
+        let all = Arc::new(SpareStates::default());
+        let (session, context) = (SpareState::new(&all), SessionContext::new());
+        let store = TableStore::in_memory("main", "public", 1 << 20);
+        let pinned = Pinned::new(store.snapshot(), store.snapshot());
+        let in_transaction = || {
+            let mut state = context.state();
+            let tables = StatementTables::new(&pinned, Arc::clone(state.config_options()));
+            state.config_mut().options_mut().extensions.insert(tables);
+            state
+        };
+        session.keep(in_transaction(), &context);
+        let state = all.take(session.session).unwrap();
+        assert!(Arc::ptr_eq(state.config_options(), context.state().config_options()));
+        assert!(StatementTables::find(state.config_options()).is_none());
+        let before = in_transaction();
+        context.state_ref().write().config_mut().options_mut().execution.target_partitions = 3;
+        session.keep(before, &context);
+        assert!(all.take(session.session).is_none());
     }
 }

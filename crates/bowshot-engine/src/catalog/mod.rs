@@ -287,11 +287,13 @@ impl Visible {
 
     /// The options of the statement that differ from those of the session.
     fn choose(&self, state: &mut SessionState) {
+        let of_session = Arc::clone(state.config_options());
         if let Some(input) = self.raw.input() {
             input.choose(state.config_mut().options_mut());
         }
         if !self.is_newest {
-            state.config_mut().options_mut().extensions.insert(StatementTables::new(&self.raw));
+            let tables = StatementTables::new(&self.raw, of_session);
+            state.config_mut().options_mut().extensions.insert(tables);
         }
     }
 

@@ -222,7 +222,7 @@ impl EngineSession {
 
     /// [`Self::state`], when it is needed. Not for scratch sessions.
     pub(crate) fn lazy_state(&self, pinned: &Pinned) -> LazyState {
-        LazyState::new(self.visible(pinned))
+        LazyState::with_spare(self.visible(pinned), &self.spare)
     }
 
     pub(crate) fn options(&self) -> Arc<ConfigOptions> {
@@ -356,7 +356,7 @@ impl EngineSession {
         };
         let execution = run_blocking_if(!plan.is_small(), preparing).await?;
         if !self.scratch {
-            self.spare.keep(run.state);
+            self.spare.keep(run.state, &self.context);
         }
         Ok(execution)
     }

@@ -3,6 +3,7 @@
 //! but for their rows must be the same.
 
 use crate::authorize::{Action, AuthorizedPlan};
+use crate::plan;
 use crate::reuse::SessionCache;
 use crate::session::EngineSession;
 use crate::session::changed_by_key::is_change_by_key;
@@ -10,14 +11,15 @@ use crate::session::key_lookup::is_key_lookup;
 use crate::session::plan_cache::{CachedPlan, PlanKey};
 use crate::session::repeatable::{is_repeatable, reuses_plans};
 use crate::session::statement_literals::{
-    are_literals_of, put_literals, take_literals, value, with_literals,
+    Taken, are_literals_of, put_literals, take_literals, with_literals,
 };
 use crate::write::Write;
+use crate::write::values::is_zero;
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::Statement;
 use bowshot_sql::rewrite::Source;
-use datafusion::common::ScalarValue;
+use bowshot_sql::{DialectName, Statement};
+use bowshot_tables::Entry;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast;
@@ -75,7 +77,7 @@ impl EngineSession {
 
     /// Takes the literals out of a statement that may have a template, and leaves blanks. `None` for other statements, and where
     /// the session looks up no keys or uses no plan again.
-    pub(super) fn take_literals(&self, statement: &mut Statement) -> Option<Vec<ast::Expr>> {
+    pub(super) fn take_literals(&self, statement: &mut Statement) -> Option<Taken> {
         let Statement::Sql(statement) = statement else { return None };
         let options = self.options();
         let is_on = options
@@ -91,17 +93,17 @@ impl EngineSession {
     /// As [`EngineSession::plan`].
     pub(super) async fn plan_by_template(
         &self,
-        (mut statement, literals): (Statement, Vec<ast::Expr>),
+        (mut statement, Taken { literals, values }): (Statement, Taken),
         pinned: &Pinned,
         source: Source<'_>,
     ) -> Result<AuthorizedPlan> {
         let options = self.options();
-        let values: Vec<ScalarValue> = literals.iter().filter_map(value).collect();
         let is_blank = |key: &PlanKey| match (key, &statement) {
             (PlanKey::Blank(blank), Statement::Sql(statement)) => blank == statement,
             _ => false,
         };
         if let Some(plan) = self.cached_plan(&options, pinned, is_blank)
+            && !self.may_ask_for_numbers(&plan, &literals)
             && let Some(replaced) = with_literals(plan.planned().plan(), &values)
         {
             let plan = plan.with_plan(replaced);
@@ -121,6 +123,18 @@ impl EngineSession {
             self.plans.add(PlanKey::Blank(statement), options, &plan);
         }
         Ok(plan)
+    }
+
+    /// Whether a zero among the literals may ask for the next number of a column, as in MySQL.
+    fn may_ask_for_numbers(&self, plan: &AuthorizedPlan, literals: &[ast::Expr]) -> bool {
+        let Action::Write(change) = plan.action() else { return false };
+        let Write::Insert(to) = change.write.as_ref() else { return false };
+        let numbers_itself = || match plan.pinned().entry(&to.name) {
+            Some(Entry::Table(table)) => !table.definition().identities.is_empty(),
+            _ => true,
+        };
+        let is_mysql = plan::dialect(&self.options()).name() == DialectName::MySql;
+        is_mysql && literals.iter().any(is_zero) && numbers_itself()
     }
 
     /// Whether other values of the same types make the same plan.
@@ -149,7 +163,7 @@ mod tests {
     use crate::session::key_lookup::tests::{engine, planned};
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_api::{Layout, Principal};
-    use bowshot_tables::{Column, Definition, Entry, EntryName, Table};
+    use bowshot_tables::{Column, Definition, EntryName, Table};
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::datatypes::{DataType, Field, Int32Type};
     use datafusion::arrow::record_batch::RecordBatch;
@@ -227,6 +241,9 @@ mod tests {
                 ("UPDATE t SET word = 'a' WHERE id = 7", "UPDATE t SET word = 'b' WHERE id = 8"),
                 ("DELETE FROM t WHERE id = 7", "DELETE FROM t WHERE id = 8"),
                 ("INSERT INTO t VALUES (2000, 'x')", "INSERT INTO t VALUES (2001, 'y')"),
+                ("INSERT INTO t (id) VALUES (2002)", "INSERT INTO t (id) VALUES (2003)"),
+                ("INSERT INTO t VALUES (2004, DEFAULT)", "INSERT INTO t VALUES (2005, DEFAULT)"),
+                ("INSERT INTO t VALUES (2006, now())", "INSERT INTO t VALUES (2007, now())"),
             ] {
                 assert!(!is_reused(&session, sql).await, "{sql}");
                 delete_a_row(&session);

@@ -143,7 +143,7 @@ impl EngineSession {
                 None => {
                     let state = self.state(pinned);
                     let planned = plan::plan(&state, statement).await?;
-                    self.spare.keep(state);
+                    self.spare.keep(state, &self.context);
                     (planned, None)
                 }
                 Some(Recognised::Write(write, rows)) => {

@@ -1,20 +1,33 @@
 //! The literals of statements about rows with one key, and of rows that are written out: where they stand in the text, and in its plan.
 
+use bowshot_sql::Tree;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Delete, FromTable, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
     TableFactor, TableWithJoins, UnaryOperator, Update, Value,
 };
-use std::slice::Iter;
+use std::slice::{self, Iter};
 use std::sync::Arc;
 
 /// Rows of VALUES up to which planning them takes the time. Each number of rows is a statement of its own.
 const MAX_ROWS: usize = 16;
 
+/// What was taken out of a statement.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// The literals in the order of the text.
+    pub(super) literals: Vec<ast::Expr>,
+    /// What the planner makes of them. Of rows that are written out, each place has one, which is none where the text has
+    /// something else than a literal.
+    pub(super) values: Vec<Option<ScalarValue>>,
+}
+
 /// Takes the literals out of a statement, and leaves blanks. `None` for other statements, which stay as they are.
-pub(super) fn take_literals(statement: &mut Statement) -> Option<Vec<ast::Expr>> {
-    let taken = literals(statement)?.into_iter().map(|literal| {
+pub(super) fn take_literals(statement: &mut Statement) -> Option<Taken> {
+    let places = places(statement)?;
+    let values = places.iter().map(|place| place.as_ref().and_then(|literal| value(literal))).collect();
+    let literals = places.into_iter().flatten().map(|literal| {
         let blank = match &*literal {
             ast::Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
                 Value::SingleQuotedString(String::new())
@@ -23,16 +36,49 @@ pub(super) fn take_literals(statement: &mut Statement) -> Option<Vec<ast::Expr>>
         };
         std::mem::replace(literal, ast::Expr::Value(blank.into()))
     });
-    Some(taken.collect())
+    Some(Taken { literals: literals.collect(), values })
 }
 
 /// Puts literals where they were taken from.
 pub(super) fn put_literals(statement: &mut Statement, taken: Vec<ast::Expr>) {
-    let places = literals(statement).unwrap_or_default();
-    places.into_iter().zip(taken).for_each(|(place, literal)| *place = literal);
+    let places = places(statement).unwrap_or_default();
+    places.into_iter().flatten().zip(taken).for_each(|(place, literal)| *place = literal);
 }
 
-/// The literals in the order of the text, each a whole number or a text; parameters are none.
+/// The literals in the order of the text, each a whole number or a text; parameters are none. Rows that are written out have a
+/// place for each of their values.
+fn places(statement: &mut Statement) -> Option<Vec<Option<&mut ast::Expr>>> {
+    match statement {
+        Statement::Insert(insert) if insert.returning.is_none() && insert.on.is_none() => {
+            let SetExpr::Values(values) = insert.source.as_mut()?.body.as_mut() else { return None };
+            if values.rows.len() > MAX_ROWS {
+                return None;
+            }
+            values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).map(place_in_row).collect()
+        }
+        other => literals(other).map(|found| found.into_iter().map(Some).collect()),
+    }
+}
+
+/// The place of a value of a row. Who writes other literals than whole numbers and texts writes others the next time.
+fn place_in_row(written: &mut ast::Expr) -> Option<Option<&mut ast::Expr>> {
+    if value(written).is_some() {
+        return Some(Some(written));
+    }
+    let is_literal_or_query = |part: &ast::Expr| match part {
+        ast::Expr::Value(value) => {
+            !matches!(value.value, Value::Placeholder(_) | Value::Null | Value::Boolean(_))
+        }
+        ast::Expr::TypedString { .. }
+        | ast::Expr::Subquery(_)
+        | ast::Expr::InSubquery { .. }
+        | ast::Expr::Exists { .. } => true,
+        _ => false,
+    };
+    (!written.has_expression(is_literal_or_query)).then_some(None)
+}
+
+/// The literals of statements about rows that are there.
 fn literals(statement: &mut Statement) -> Option<Vec<&mut ast::Expr>> {
     let mut found = Vec::new();
     match statement {
@@ -54,17 +100,6 @@ fn literals(statement: &mut Statement) -> Option<Vec<&mut ast::Expr>> {
         }
         Statement::Delete(delete) if is_bare_delete(delete) => {
             add_conditions(delete.selection.as_mut()?, &mut found)?;
-        }
-        Statement::Insert(insert) if insert.returning.is_none() && insert.on.is_none() => {
-            let SetExpr::Values(values) = insert.source.as_mut()?.body.as_mut() else { return None };
-            if values.rows.len() > MAX_ROWS {
-                return None;
-            }
-            for value in values.rows.iter_mut().flat_map(|row| row.content.iter_mut()) {
-                if !matches!(value, ast::Expr::Function(_)) {
-                    add_value(value, &mut found)?;
-                }
-            }
         }
         _ => return None,
     }
@@ -149,7 +184,7 @@ fn add_value<'s>(expr: &'s mut ast::Expr, found: &mut Vec<&'s mut ast::Expr>) ->
 }
 
 /// The value that the planner makes of a literal. `None` for all that is no `Int64` and no plain text.
-pub(super) fn value(literal: &ast::Expr) -> Option<ScalarValue> {
+fn value(literal: &ast::Expr) -> Option<ScalarValue> {
     match literal {
         ast::Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => Some(ScalarValue::Utf8(Some(text.clone()))),
@@ -174,18 +209,21 @@ fn whole_number(literal: &Value) -> Option<i64> {
     }
 }
 
-/// The plan with other literals, which are of the same types and in the order of the text.
-pub(super) fn with_literals(plan: &LogicalPlan, values: &[ScalarValue]) -> Option<LogicalPlan> {
+/// The plan with other literals, which are of the same types and in the order of the text; see [`Taken::values`].
+pub(super) fn with_literals(plan: &LogicalPlan, values: &[Option<ScalarValue>]) -> Option<LogicalPlan> {
     let mut values = values.iter();
     let replaced = in_plan(plan, &mut values)?;
     values.next().is_none().then_some(replaced)
 }
 
-fn in_plan(plan: &LogicalPlan, values: &mut Iter<'_, ScalarValue>) -> Option<LogicalPlan> {
+fn in_plan(plan: &LogicalPlan, values: &mut Iter<'_, Option<ScalarValue>>) -> Option<LogicalPlan> {
     Some(match plan {
         LogicalPlan::Projection(node) => {
             let mut node = node.clone();
-            node.expr.iter_mut().try_for_each(|expr| replace_literals(expr, values))?;
+            // Literals above rows that are written out are defaults.
+            if !gives_values(&node.input) {
+                node.expr.iter_mut().try_for_each(|expr| replace_literals(expr, values))?;
+            }
             node.input = Arc::new(in_plan(&node.input, values)?);
             LogicalPlan::Projection(node)
         }
@@ -197,7 +235,14 @@ fn in_plan(plan: &LogicalPlan, values: &mut Iter<'_, ScalarValue>) -> Option<Log
         }
         LogicalPlan::Values(node) => {
             let mut node = node.clone();
-            node.values.iter_mut().flatten().try_for_each(|expr| replace_literals(expr, values))?;
+            for expr in node.values.iter_mut().flatten() {
+                let place = values.next()?;
+                if place.is_some() {
+                    let mut only = slice::from_ref(place).iter();
+                    replace_literals(expr, &mut only)?;
+                    only.next().is_none().then_some(())?;
+                }
+            }
             LogicalPlan::Values(node)
         }
         // The name of a table stands before its scan, which has none.
@@ -209,7 +254,15 @@ fn in_plan(plan: &LogicalPlan, values: &mut Iter<'_, ScalarValue>) -> Option<Log
     })
 }
 
-fn replace_literals(expr: &mut Expr, values: &mut Iter<'_, ScalarValue>) -> Option<()> {
+fn gives_values(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Values(_) => true,
+        LogicalPlan::Projection(node) => gives_values(&node.input),
+        _ => false,
+    }
+}
+
+fn replace_literals(expr: &mut Expr, values: &mut Iter<'_, Option<ScalarValue>>) -> Option<()> {
     match expr {
         Expr::BinaryExpr(BinaryExpr {
             left,
@@ -226,7 +279,7 @@ fn replace_literals(expr: &mut Expr, values: &mut Iter<'_, ScalarValue>) -> Opti
         Expr::Alias(alias) => replace_literals(&mut alias.expr, values),
         Expr::Cast(cast) => replace_literals(&mut cast.expr, values),
         Expr::Literal(literal, None) => {
-            let value = values.next()?;
+            let value = values.next()?.as_ref()?;
             if literal.data_type() != value.data_type() {
                 return None;
             }
@@ -240,9 +293,9 @@ fn replace_literals(expr: &mut Expr, values: &mut Iter<'_, ScalarValue>) -> Opti
 }
 
 /// In a computation, a number that is an `INT` has that type.
-fn replace_operand(expr: &mut Expr, values: &mut Iter<'_, ScalarValue>) -> Option<()> {
+fn replace_operand(expr: &mut Expr, values: &mut Iter<'_, Option<ScalarValue>>) -> Option<()> {
     let Expr::Literal(literal, None) = expr else { return replace_literals(expr, values) };
-    let ScalarValue::Int64(Some(number)) = values.next()? else { return None };
+    let Some(ScalarValue::Int64(Some(number))) = values.next()? else { return None };
     *literal = match (&*literal, i32::try_from(*number)) {
         (ScalarValue::Int32(Some(_)), Ok(number)) => ScalarValue::Int32(Some(number)),
         (ScalarValue::Int64(Some(before)), number_as_int)
@@ -256,9 +309,10 @@ fn replace_operand(expr: &mut Expr, values: &mut Iter<'_, ScalarValue>) -> Optio
 }
 
 /// Whether a plan has these literals and no others, in this order. Equal ones do not tell.
-pub(super) fn are_literals_of(plan: &LogicalPlan, values: &[ScalarValue]) -> bool {
+pub(super) fn are_literals_of(plan: &LogicalPlan, values: &[Option<ScalarValue>]) -> bool {
+    let given: Vec<&ScalarValue> = values.iter().flatten().collect();
     let are_different =
-        values.iter().enumerate().all(|(at, value)| !values.iter().skip(at + 1).any(|other| other == value));
+        given.iter().enumerate().all(|(at, value)| !given.iter().skip(at + 1).any(|other| other == value));
     are_different && with_literals(plan, values).is_some_and(|same| same == *plan)
 }
 
@@ -296,6 +350,11 @@ mod tests {
             ("UPDATE t SET n = 5 FROM u WHERE t.id = 7", None),
             ("UPDATE t SET n = 5", None),
             ("INSERT INTO t VALUES (1, 'x'), (-2, CURRENT_TIMESTAMP)", Some(3)),
+            ("INSERT INTO t VALUES (1, DEFAULT, NULL, TRUE, $1, $2 + $3, CAST($4 AS DATE))", Some(1)),
+            ("INSERT INTO t VALUES (1, 2.5)", None),
+            ("INSERT INTO t VALUES (1, upper('x'))", None),
+            ("INSERT INTO t VALUES (1, DATE '2024-01-31')", None),
+            ("INSERT INTO t VALUES (1, (SELECT 2))", None),
             ("INSERT INTO t (id) VALUES (1) RETURNING id", None),
             ("INSERT INTO t (id) VALUES (1) ON CONFLICT DO NOTHING", None),
             ("INSERT INTO t SELECT 1", None),
@@ -307,9 +366,9 @@ mod tests {
                 panic!("{sql}")
             };
             let taken = take_literals(&mut statement);
-            assert_eq!(taken.as_ref().map(Vec::len), expected, "{sql}");
+            assert_eq!(taken.as_ref().map(|taken| taken.literals.len()), expected, "{sql}");
             assert_eq!(statement == written, expected.unwrap_or(0) == 0, "{sql}");
-            put_literals(&mut statement, taken.unwrap_or_default());
+            put_literals(&mut statement, taken.map(|taken| taken.literals).unwrap_or_default());
             assert_eq!(statement, written, "{sql}");
         }
     }

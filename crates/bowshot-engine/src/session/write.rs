@@ -14,7 +14,7 @@ use crate::write::data_modifying_with::Step;
 use crate::write::refresh::Extent;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
-use crate::write::{Write, batch_insert, define, external_database, literal, notices};
+use crate::write::{Write, batch_insert, define, external_database, literal, notices, scalar_rows};
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
@@ -120,6 +120,7 @@ impl EngineSession {
                 let state = self.state(plan.pinned());
                 let mut returned = Returned::new(returning, &state);
                 returned.add(returning, applied.touched, &state).await?;
+                self.spare.keep(state, &self.context);
                 Some(returned)
             }
         };
@@ -356,10 +357,11 @@ async fn rows(
     if is_without {
         return Ok((futures::stream::empty().boxed(), None));
     }
-    if matches!(write, Write::Insert(_))
-        && let Some(rows) = literal::rows(plan)?
-    {
-        return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
+    if matches!(write, Write::Insert(_)) {
+        let known = literal::rows(plan)?.or_else(|| scalar_rows::rows(plan, state));
+        if let Some(rows) = known {
+            return Ok((futures::stream::iter([Ok(rows)]).boxed(), None));
+        }
     }
     if matches!(write, Write::Update(_) | Write::Delete(_))
         && let Some(rows) = session.find_changed_rows(plan, state).await?

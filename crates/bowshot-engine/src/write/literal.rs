@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{ColumnarValue, Expr, LogicalPlan, Projection, Values};
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, LogicalPlan, Projection, Values};
 use datafusion::physical_expr::create_physical_expr;
 use std::sync::Arc;
 
@@ -37,13 +37,23 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
-        // Arrow reads texts as moments, intervals and arrays in other forms than SQL does.
-        Expr::Cast(cast) => is_plain(&cast.expr) && !is_read(cast.field.data_type()),
+        Expr::Cast(cast) => is_plain(&cast.expr) && is_cast_by_arrow(cast),
         other => is_literal(other),
     }
 }
 
-/// Whether Arrow reads texts of a type in other forms than SQL does.
+/// Whether a cast of a literal means in Arrow what it means in SQL.
+fn is_cast_by_arrow(cast: &Cast) -> bool {
+    let data_type = cast.field.data_type();
+    match cast.expr.as_ref() {
+        Expr::Literal(ScalarValue::Null, _) => true,
+        // `'\x41'` is one byte.
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if data_type.is_binary() => !text.contains('\\'),
+        _ => !is_read(data_type),
+    }
+}
+
+/// Whether Arrow reads texts of a type, such as moments, intervals and arrays, in other forms than SQL does.
 pub(crate) fn is_read(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..) | DataType::Interval(_) | DataType::List(_))
 }
@@ -52,24 +62,33 @@ fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::Alias(alias) => is_literal(&alias.expr),
-        Expr::Cast(cast) => is_literal(&cast.expr) && !is_read(cast.field.data_type()),
+        Expr::Cast(cast) => is_literal(&cast.expr) && is_cast_by_arrow(cast),
         Expr::Negative(inner) => is_literal(inner),
         _ => false,
     }
 }
 
 fn values_of(values: &Values) -> Result<Option<RecordBatch>> {
-    let rows = &values.values;
-    if rows.len() > MAX_ROWS || !rows.iter().flatten().all(is_literal) {
+    if values.values.len() > MAX_ROWS || !values.values.iter().flatten().all(is_literal) {
         return Ok(None);
     }
     let nothing = no_columns(1)?;
+    written_rows(values, |cell| evaluated(cell, &DFSchema::empty(), &nothing))
+}
+
+/// Rows that are written out, where `evaluate` gives each of their values. `None` if one has another type than its column.
+///
+/// # Errors
+/// From computing the values.
+pub(super) fn written_rows(
+    values: &Values,
+    evaluate: impl Fn(&Expr) -> Result<ColumnarValue>,
+) -> Result<Option<RecordBatch>> {
+    let rows = &values.values;
     let columns = values.schema.fields().iter().enumerate().map(|(index, field)| {
-        let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| {
-            match evaluated(cell, &DFSchema::empty(), &nothing)? {
-                ColumnarValue::Scalar(value) => Ok(value),
-                ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(classify),
-            }
+        let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| match evaluate(cell)? {
+            ColumnarValue::Scalar(value) => Ok(value),
+            ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(classify),
         });
         let cells: Vec<ScalarValue> = cells.collect::<Result<_>>()?;
         let same = cells.iter().all(|cell| cell.data_type() == *field.data_type());
@@ -105,13 +124,28 @@ fn uncast(expr: &Expr) -> &Expr {
 /// # Errors
 /// From computing it.
 pub(crate) fn evaluated(expr: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Result<ColumnarValue> {
-    let physical =
-        create_physical_expr(expr, schema, &ExecutionProps::new(), &PhysicalPlanningContext::default());
+    evaluated_within(&ExecutionProps::new(), (expr, schema), rows)
+}
+
+/// The same with what functions are told of their statement.
+///
+/// # Errors
+/// As [`evaluated`].
+pub(super) fn evaluated_within(
+    statement: &ExecutionProps,
+    (expr, schema): (&Expr, &DFSchema),
+    rows: &RecordBatch,
+) -> Result<ColumnarValue> {
+    let physical = create_physical_expr(expr, schema, statement, &PhysicalPlanningContext::default());
     let physical = physical.map_err(classify)?;
     physical.evaluate(rows).map_err(classify)
 }
 
-fn no_columns(rows: usize) -> Result<RecordBatch> {
+/// Rows without columns.
+///
+/// # Errors
+/// As [`batch`].
+pub(super) fn no_columns(rows: usize) -> Result<RecordBatch> {
     batch(&DFSchema::empty(), Vec::new(), rows)
 }
 

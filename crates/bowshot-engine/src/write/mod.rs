@@ -7,7 +7,7 @@
 //!                             │                                                   (change, merge)
 //!                             └─► COPY: a query whose rows go into a file, or a file of rows for a table   (copy)
 //!          ─► enforce, as every plan ─► apply: run the query, fit its rows to the table, make the next state; rows of
-//!             literals need no query (literal), keys are looked up (key)
+//!             literals and scalar expressions need no query (literal, scalar_rows), keys are looked up (key)
 //!          ─► returning: a query over the rows that were changed ─► commit, which the session does
 //! ```
 //!
@@ -54,9 +54,10 @@ pub(crate) mod refresh;
 mod returned_states;
 pub(crate) mod returning;
 pub(crate) mod rows;
+pub(crate) mod scalar_rows;
 pub(crate) mod secrets;
 mod tuple_assignment;
-mod values;
+pub(crate) mod values;
 
 use bowshot_policy::Touched;
 use bowshot_tables::{Definition, EntryName, External, View};

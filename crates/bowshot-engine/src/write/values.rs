@@ -189,7 +189,8 @@ fn is_null(value: &Expr) -> bool {
     matches!(value, Expr::Value(value) if value.value == Value::Null)
 }
 
-fn is_zero(value: &Expr) -> bool {
+/// Whether a value is a zero as a number or a text.
+pub(crate) fn is_zero(value: &Expr) -> bool {
     let Expr::Value(value) = value else { return false };
     let (Value::Number(text, _) | Value::SingleQuotedString(text)) = &value.value else { return false };
     text.starts_with('0') && text.bytes().all(|byte| matches!(byte, b'0' | b'.'))

@@ -1,0 +1,144 @@
+//! The rows of `INSERT … VALUES` with scalar expressions, such as CURRENT_TIMESTAMP, casts, defaults and the next number: they mean what
+//! they mean in a query, and are evaluated without optimizing one and making operators of it.
+
+use crate::catalog::identity;
+use crate::catalog::lazy_state::LazyState;
+use crate::error::classify;
+use crate::write::literal::{batch, evaluated_within, is_read, no_columns, written_rows};
+use bowshot_api::Result;
+use bowshot_types::zone;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
+use std::sync::Arc;
+
+/// Rows up to which planning is what takes the time.
+const MAX_ROWS: usize = 100;
+
+/// The rows of a plan that computes nothing but scalar expressions over a few rows that are written out. `None` for any other plan,
+/// and where something is wrong: a plan of the query says what.
+pub(crate) fn rows(plan: &LogicalPlan, state: &LazyState) -> Option<RecordBatch> {
+    if !is_in_plan(plan, is_scalar) {
+        return None;
+    }
+    let computed = if is_in_plan(plan, is_settled) { in_plan(plan, state) } else { analysed(plan, state) };
+    computed.unwrap_or_else(|error| {
+        tracing::debug!(%error, "rows that are written out are computed by a plan");
+        None
+    })
+}
+
+/// Whether a plan is projections over a few rows, all of such expressions.
+fn is_in_plan(plan: &LogicalPlan, is: fn(&Expr) -> bool) -> bool {
+    match plan {
+        LogicalPlan::Values(values) => {
+            values.values.len() <= MAX_ROWS && values.values.iter().flatten().all(is)
+        }
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().all(is) && is_in_plan(&projection.input, is)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression is computed of one row alone and, but for the next number, has the same value however often it is.
+fn is_scalar(expr: &Expr) -> bool {
+    let is_other = |part: &Expr| match part {
+        Expr::Column(_)
+        | Expr::Literal(..)
+        | Expr::Alias(_)
+        | Expr::Cast(_)
+        | Expr::TryCast(_)
+        | Expr::Negative(_)
+        | Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::BinaryExpr(_)
+        | Expr::Between(_)
+        | Expr::InList(_)
+        | Expr::Like(_)
+        | Expr::Case(_) => false,
+        Expr::ScalarFunction(call) => !is_stable(call) && !identity::is_call(part),
+        _ => true,
+    };
+    expr.exists(|part| Ok(is_other(part))).is_ok_and(|found| !found)
+}
+
+fn is_stable(call: &ScalarFunction) -> bool {
+    call.func.signature().volatility != Volatility::Volatile && call.func.as_async().is_none()
+}
+
+/// Whether analysis leaves an expression as it is: the casts of SQL have been put in when the INSERT was planned.
+fn is_settled(expr: &Expr) -> bool {
+    match expr {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Alias(alias) => is_settled(&alias.expr),
+        Expr::Cast(cast) => is_settled(&cast.expr) && is_plain_cast(&cast.expr, cast.field.data_type()),
+        Expr::ScalarFunction(call) => {
+            call.args.is_empty()
+                || identity::is_call(expr)
+                || zone::is_clock(expr) && call.args.iter().all(is_settled)
+        }
+        _ => false,
+    }
+}
+
+/// Whether Arrow casts as SQL does.
+fn is_plain_cast(value: &Expr, to: &DataType) -> bool {
+    if !is_read(to) {
+        return !to.is_binary();
+    }
+    matches!(value.get_type(&DFSchema::empty()), Ok(DataType::Timestamp(..) | DataType::Null))
+}
+
+/// The rows of a plan, with the types and operators that the analysis of a query gives it.
+fn analysed(plan: &LogicalPlan, state: &SessionState) -> Result<Option<RecordBatch>> {
+    let analysed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {});
+    let analysed = analysed.map_err(classify)?;
+    if is_in_plan(&analysed, is_scalar) { in_plan(&analysed, state) } else { Ok(None) }
+}
+
+fn in_plan(plan: &LogicalPlan, state: &SessionState) -> Result<Option<RecordBatch>> {
+    match plan {
+        LogicalPlan::Values(values) => {
+            let (no_columns, one_row) = (Arc::new(DFSchema::empty()), no_columns(1)?);
+            written_rows(values, |cell| value(cell, &no_columns, &one_row, state))
+        }
+        LogicalPlan::Projection(projection) => {
+            let Some(input) = in_plan(&projection.input, state)? else { return Ok(None) };
+            let columns = projection.expr.iter().map(|expr| {
+                let value = value(expr, projection.input.schema(), &input, state)?;
+                value.into_array(input.num_rows()).map_err(classify)
+            });
+            batch(projection.schema.as_ref(), columns.collect::<Result<_>>()?, input.num_rows()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The value of an expression for some rows.
+fn value(
+    expr: &Expr,
+    schema: &DFSchemaRef,
+    rows: &RecordBatch,
+    state: &SessionState,
+) -> Result<ColumnarValue> {
+    let props = state.execution_props();
+    let calls = expr.exists(|part| Ok(matches!(part, Expr::ScalarFunction(_)))).map_err(classify)?;
+    if !calls {
+        return evaluated_within(props, (expr, schema.as_ref()), rows);
+    }
+    // What `now()` and the like are is known to the simplifier alone.
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::clone(schema))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(props.query_execution_start_time)
+        .build();
+    let simplified = ExprSimplifier::new(context).simplify(expr.clone()).map_err(classify)?;
+    evaluated_within(props, (&simplified, schema.as_ref()), rows)
+}
