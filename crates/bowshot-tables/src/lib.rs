@@ -41,6 +41,7 @@ mod account;
 mod bounds;
 mod broken;
 mod catalog_kv;
+mod commit_queue;
 mod commit_views;
 mod compaction;
 mod deep_copy;

@@ -1,6 +1,7 @@
 //! The newest snapshot, the memory of all rows, the data folder, and the one door for commits.
 
 use super::account::Account;
+use super::commit_queue::CommitQueue;
 use super::commit_views;
 use super::compaction::unite_small_segments;
 use super::deep_copy::owned;
@@ -39,7 +40,7 @@ pub struct TableStore {
     /// Locked for an instant, also by writers.
     head: RwLock<Arc<Snapshot>>,
     /// Commits that wait for their turn.
-    waiting: Mutex<Vec<Arc<Request>>>,
+    waiting: CommitQueue<Request>,
     /// Held by the commit that is merging for all that wait, and by whoever keeps commits out.
     pub(super) turn: Mutex<()>,
     account: Arc<Account>,
@@ -135,7 +136,7 @@ impl TableStore {
     fn new(head: Snapshot, account: Arc<Account>, folder: Option<Folder>, model_files: ModelFiles) -> Self {
         Self {
             head: RwLock::new(Arc::new(head)),
-            waiting: Mutex::default(),
+            waiting: CommitQueue::default(),
             turn: Mutex::new(()),
             account,
             folder,
@@ -218,28 +219,27 @@ impl TableStore {
             reads,
             outcome: Mutex::default(),
         });
-        self.waiting.lock().push(Arc::clone(&request));
-        let turn = self.turn.lock();
-        // Whoever had the turn before may have done this commit along with its own.
-        let persisted =
-            if request.outcome.lock().is_none() { self.commit_waiting() } else { Persisted::default() };
-        drop(turn);
-        if let Some(folder) = &self.folder {
-            folder.keeper.after_commit(folder, persisted);
+        if let Some(mut leader) = self.waiting.join(&request) {
+            let turn = self.turn.lock();
+            let persisted = self.commit_all(&leader.take());
+            drop(turn);
+            drop(leader);
+            if let Some(folder) = &self.folder {
+                folder.keeper.after_commit(folder, persisted);
+            }
         }
         let outcome = request.outcome.lock().take();
         outcome.unwrap_or_else(|| Err(Error::Invalid("a commit was lost".to_owned())))
     }
 
-    /// Commits all that wait, in their order; those that conflict with one before fail.
-    fn commit_waiting(&self) -> Persisted {
-        let requests = mem::take(&mut *self.waiting.lock());
+    /// Commits all of these, in their order; those that conflict with one before fail.
+    fn commit_all(&self, requests: &[Arc<Request>]) -> Persisted {
         let mut all = Persisted::default();
-        match self.commit_together(&requests) {
+        match self.commit_together(requests) {
             Ok(persisted) => all = persisted,
             // Only that one is to fail which cannot be kept.
             Err(error) if requests.len() > 1 && !matches!(error, Error::Stopped { .. }) => {
-                for request in &requests {
+                for request in requests {
                     let alone = std::slice::from_ref(request);
                     match self.commit_together(alone) {
                         Ok(persisted) => all.add(persisted),
@@ -248,7 +248,7 @@ impl TableStore {
                 }
             }
             Err(error) => {
-                for request in &requests {
+                for request in requests {
                     request.outcome.lock().get_or_insert_with(|| Err(error.again()));
                 }
             }

@@ -188,6 +188,26 @@ impl Named {
     fn same(&self, other: &Self) -> bool {
         self.entry.same(&other.entry) && self.schema == other.schema && self.name == other.name
     }
+
+    /// Whether both are written alike but for their version: tables with other rows, which most commits make.
+    fn has_body_of(&self, other: &Self) -> bool {
+        match (&self.entry, &other.entry) {
+            (Entry::Table(table), Entry::Table(there)) => {
+                Arc::ptr_eq(table.definition(), there.definition())
+                    && self.schema == other.schema
+                    && self.name == other.name
+            }
+            _ => false,
+        }
+    }
+
+    fn version(&self) -> u64 {
+        match &self.entry {
+            Entry::Table(table) => table.version(),
+            Entry::View(_) | Entry::External(_) => 0,
+            Entry::Broken(broken) => broken.version,
+        }
+    }
 }
 
 /// Writes within one transaction.
@@ -212,7 +232,7 @@ impl Writer<'_> {
     /// Takes out what is gone or has changed before it puts anything in: names may have been swapped.
     fn names(&self, before: &Names, after: &Names) -> Result<(), Error> {
         for (id, named) in &before.entries {
-            if !after.entries.get(id).is_some_and(|other| named.same(other)) {
+            if !after.entries.get(id).is_some_and(|other| named.same(other) || named.has_body_of(other)) {
                 match &named.entry {
                     // What is wrong with it may be its id.
                     Entry::Broken(_) => self.run(
@@ -237,8 +257,13 @@ impl Writer<'_> {
             self.run("INSERT INTO schemas (id, catalog, name) VALUES (?, ?, ?)", values)?;
         }
         for (id, named) in &after.entries {
-            if !before.entries.get(id).is_some_and(|other| named.same(other)) {
-                self.entry(*id, named)?;
+            match before.entries.get(id) {
+                Some(other) if named.same(other) => {}
+                Some(other) if named.has_body_of(other) => {
+                    let values = params![named.version().cast_signed(), id.to_string()];
+                    self.run("UPDATE entries SET version = ? WHERE id = ?", values)?;
+                }
+                _ => self.entry(*id, named)?,
             }
         }
         Ok(())
@@ -263,16 +288,16 @@ impl Writer<'_> {
     }
 
     fn entry(&self, id: Uuid, named: &Named) -> Result<(), Error> {
-        let (kind, body, version) = match &named.entry {
-            Entry::Table(table) => ("table", definition_to_text(table.definition())?, table.version()),
-            Entry::View(view) => ("view", view_to_text(view), 0),
+        let (kind, body) = match &named.entry {
+            Entry::Table(table) => ("table", definition_to_text(table.definition())?),
+            Entry::View(view) => ("view", view_to_text(view)),
             // Catalogs know two kinds; what the body says tells it from a view.
-            Entry::External(external) => ("view", external_to_text(external), 0),
+            Entry::External(external) => ("view", external_to_text(external)),
             // In another place, but as it is.
-            Entry::Broken(broken) => (broken.kind(), broken.body.clone(), broken.version),
+            Entry::Broken(broken) => (broken.kind(), broken.body.clone()),
         };
-        let values =
-            params![id.to_string(), named.schema.to_string(), named.name, kind, body, version.cast_signed()];
+        let version = named.version().cast_signed();
+        let values = params![id.to_string(), named.schema.to_string(), named.name, kind, body, version];
         self.run(
             "INSERT INTO entries (id, schema, name, kind, body, version) VALUES (?, ?, ?, ?, ?, ?)",
             values,
