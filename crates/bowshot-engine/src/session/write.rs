@@ -434,3 +434,32 @@ fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Tabl
     let definition = define::of_rows(schema, names.storage(name, None)?)?;
     Ok(Table::new(definition))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::key_lookup::tests::{engine, planned};
+    use bowshot_api::Principal;
+
+    #[test]
+    fn scalar_expressions_need_no_plan() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            for (values, is_computed) in [
+                ("(1, 'x')", true),
+                ("(1 + 2, upper('x')), (abs(-5), NULL)", true),
+                ("(1, now()), (2, DEFAULT)", true),
+                ("(1, CASE WHEN 1 = 0 THEN 'x' ELSE current_schema() END)", true),
+                ("(1, random())", false),
+                ("(1, (SELECT max(word) FROM t))", false),
+                ("(1 / 0, 'x')", false),
+            ] {
+                let plan = planned(&session, &format!("INSERT INTO t VALUES {values}")).await;
+                let state = session.lazy_state(plan.pinned());
+                let rows = scalar_rows::rows(plan.planned().plan(), &state);
+                assert_eq!(rows.is_some(), is_computed, "{values}");
+            }
+        });
+    }
+}

@@ -43,7 +43,7 @@ fn is_plain(expr: &Expr) -> bool {
 }
 
 /// Whether a cast of a literal means in Arrow what it means in SQL.
-fn is_cast_by_arrow(cast: &Cast) -> bool {
+pub(super) fn is_cast_by_arrow(cast: &Cast) -> bool {
     let data_type = cast.field.data_type();
     match cast.expr.as_ref() {
         Expr::Literal(ScalarValue::Null, _) => true,

@@ -4,7 +4,7 @@
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::write::literal::{batch, evaluated_within, is_read, no_columns, written_rows};
+use crate::write::literal::{batch, evaluated_within, is_cast_by_arrow, no_columns, written_rows};
 use bowshot_api::Result;
 use bowshot_types::zone;
 use datafusion::arrow::array::RecordBatch;
@@ -13,7 +13,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Volatility};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn is_settled(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => true,
         Expr::Alias(alias) => is_settled(&alias.expr),
-        Expr::Cast(cast) => is_settled(&cast.expr) && is_plain_cast(&cast.expr, cast.field.data_type()),
+        Expr::Cast(cast) => is_settled(&cast.expr) && is_plain_cast(cast),
         Expr::ScalarFunction(call) => {
             call.args.is_empty()
                 || identity::is_call(expr)
@@ -89,11 +89,15 @@ fn is_settled(expr: &Expr) -> bool {
 }
 
 /// Whether Arrow casts as SQL does.
-fn is_plain_cast(value: &Expr, to: &DataType) -> bool {
-    if !is_read(to) {
-        return !to.is_binary();
+fn is_plain_cast(cast: &Cast) -> bool {
+    if matches!(cast.expr.as_ref(), Expr::Literal(..)) {
+        return is_cast_by_arrow(cast);
     }
-    matches!(value.get_type(&DFSchema::empty()), Ok(DataType::Timestamp(..) | DataType::Null))
+    let Ok(from) = cast.expr.get_type(&DFSchema::empty()) else { return false };
+    match (&from, cast.field.data_type()) {
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => true,
+        (from, to) => from.is_integer() && to.is_integer(),
+    }
 }
 
 /// The rows of a plan, with the types and operators that the analysis of a query gives it.
