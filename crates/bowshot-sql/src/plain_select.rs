@@ -2,8 +2,8 @@
 //! by their characters alone: to split them into tokens several times, and to parse them, takes longer than to answer them.
 //!
 //! It takes so few characters that each dialect reads them in the same way: words, blanks, names in quotes, `,`, `.`, `*` and `=`,
-//! and behind `=` whole numbers without a sign and texts without escapes. There is no comment, no parenthesis, no operator, no
-//! parameter, no second statement and no other literal among what it takes. All that is not a literal is the form of the text; two
+//! and behind `=` parameters, whole numbers without a sign and texts without escapes. There is no comment, no parenthesis, no other
+//! operator, no second statement and no other literal among what it takes. All that is not a literal is the form of the text; two
 //! texts of one form differ in the values of literals alone, which stand in the same places.
 
 use std::ops::Range;
@@ -102,6 +102,11 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
                 found(at..end, PlainLiteral::Text(text.get(at + 1..end - 1)?));
                 ends_word(bytes, end).then_some(end)?
             }
+            b'$' | b'?' if last == b'=' => {
+                let end = end_of(bytes, at + 1, |byte| byte.is_ascii_digit());
+                let is_parameter = (byte == b'$') == (end > at + 1);
+                (is_parameter && ends_word(bytes, end)).then_some(end)?
+            }
             b'"' | b'`' => {
                 let end = end_of_quoted(bytes, at)?;
                 let is_whole = ends_word(bytes, end) || matches!(bytes.get(end), Some(b',' | b'.' | b'='));
@@ -155,6 +160,11 @@ mod tests {
             ),
             ("SELECT a FROM t WHERE id = ''", "SELECT a FROM t WHERE id = ''", vec![Text("")]),
             ("SELECT a1 FROM t", "SELECT a1 FROM t", vec![]),
+            (
+                "SELECT a FROM t WHERE a = $1 AND b = 5 AND c=?",
+                "SELECT a FROM t WHERE a = $1 AND b = 0 AND c=?",
+                vec![Number(5)],
+            ),
         ] {
             let read = PlainSelect::read(sql).unwrap_or_else(|| panic!("{sql}"));
             assert_eq!((read.form(), read.literals()), (form, literals.as_slice()), "{sql}");
@@ -182,8 +192,10 @@ mod tests {
             "5 = id",
             "id = (5)",
             "id IN (5)",
-            "id = $1",
-            "id = ?",
+            "id = $a",
+            "id = $",
+            "id = $1::int",
+            "id = ?1",
             "id = :a",
             "id = @a",
             "id = 5::int",
