@@ -13,6 +13,10 @@ QUERIES = [
     ("SELECT n FROM planned ORDER BY n LIMIT %s", (2,)),
     ("SELECT n FROM planned ORDER BY n LIMIT %s", (4,)),
     ("SELECT a.n FROM planned a JOIN planned b USING (n) WHERE a.n > %s ORDER BY 1", (6,)),
+    ("SELECT word FROM planned WHERE n = 2", ()),
+    ("SELECT word FROM planned WHERE n = 8", ()),
+    ("SELECT * FROM planned WHERE n = 10", ()),
+    ("SELECT * FROM planned WHERE n = %s", (1,)),
     ("SELECT count(*) FROM planned FOR VERSION AS OF 1", ()),
     ("SELECT (SELECT count(*) FROM planned), (SELECT count(*) FROM planned FOR VERSION AS OF 1)", ()),
     ("SELECT * FROM seen ORDER BY 1", ()),
@@ -53,7 +57,7 @@ def server(tmp_path):
         with connect(server, "root") as root:
             for sql in (
                 "CREATE USER ada PASSWORD 'ada'",
-                "CREATE TABLE planned (n INT, word TEXT)",
+                "CREATE TABLE planned (n INT PRIMARY KEY, word TEXT)",
                 "INSERT INTO planned SELECT n, 'word ' || n FROM generate_series(1, 9) AS s(n)",
                 "CREATE VIEW seen AS SELECT n FROM planned WHERE n > 3",
                 "CREATE SCHEMA second",

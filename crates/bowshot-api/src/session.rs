@@ -364,6 +364,11 @@ pub trait Session: Send + Sync + std::fmt::Debug {
     /// The values of all options in force.
     fn options(&self) -> Vec<(String, OptionValue)>;
 
+    /// The value in force of one option; `None` for an unknown name.
+    fn option(&self, name: &str) -> Option<OptionValue> {
+        self.options().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
     /// The value in force of an option or a compatibility parameter, as `SHOW name` tells it; `None` for an unknown name.
     fn setting(&self, _: &str) -> Option<String> {
         None

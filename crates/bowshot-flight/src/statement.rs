@@ -314,9 +314,7 @@ fn quote_of(session: &Arc<dyn Session>) -> char {
 }
 
 fn is_mysql(session: &dyn Session) -> bool {
-    session.options().into_iter().any(|(name, value)| {
-        name == "dialect" && matches!(value, OptionValue::String(text) if text.eq_ignore_ascii_case("mysql"))
-    })
+    matches!(session.option("dialect"), Some(OptionValue::String(text)) if text.eq_ignore_ascii_case("mysql"))
 }
 
 fn quoted(name: &str, quote: char) -> String {

@@ -61,11 +61,11 @@ impl SessionLocks {
 
 /// The statement timeout, if any.
 fn patience(session: &dyn Session, limits: &Limits) -> Option<Duration> {
-    let own = session.options().into_iter().find_map(|(name, value)| match value {
-        OptionValue::Int64(ms) if name == "statement_timeout_ms" => u64::try_from(ms).ok(),
-        _ => None,
-    });
-    let own = Duration::from_millis(own.unwrap_or(0));
+    let own = match session.option("statement_timeout_ms") {
+        Some(OptionValue::Int64(ms)) => u64::try_from(ms).unwrap_or(0),
+        _ => 0,
+    };
+    let own = Duration::from_millis(own);
     [own, limits.statement_timeout].into_iter().filter(|limit| !limit.is_zero()).min()
 }
 

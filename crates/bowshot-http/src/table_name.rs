@@ -81,11 +81,7 @@ fn quoted(name: &str, quote: char) -> String {
 
 /// The value of a string option.
 pub(crate) fn option(session: &dyn Session, wanted: &str) -> String {
-    let found = session.options().into_iter().find(|(name, _)| name == wanted);
-    match found {
-        Some((_, OptionValue::String(text))) => text,
-        _ => String::new(),
-    }
+    if let Some(OptionValue::String(text)) = session.option(wanted) { text } else { String::new() }
 }
 
 #[cfg(test)]

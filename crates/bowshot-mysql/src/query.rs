@@ -187,7 +187,7 @@ impl Connection {
     async fn bounded(&mut self, milliseconds: u64, sql: &str) -> Result<()> {
         const TIMEOUT: &str = "statement_timeout_ms";
         let session = Arc::clone(&self.session);
-        let before = session.options().into_iter().find(|(name, _)| name == TIMEOUT).map(|(_, value)| value);
+        let before = session.option(TIMEOUT);
         let bound = OptionValue::Int64(i64::try_from(milliseconds).unwrap_or(i64::MAX));
         session.set_option(TIMEOUT, Some(bound)).await?;
         let ran = match ClientStatement::parse(sql)?.kind {

@@ -211,9 +211,7 @@ impl About {
 }
 
 fn option(session: &dyn Session, name: &str) -> String {
-    let options = session.options();
-    let value = options.into_iter().find(|(known, _)| known == name).map(|(_, value)| value);
-    if let Some(OptionValue::String(text)) = value { text } else { String::new() }
+    if let Some(OptionValue::String(text)) = session.option(name) { text } else { String::new() }
 }
 
 fn cell(batch: &RecordBatch, column: usize, row: usize) -> Option<String> {

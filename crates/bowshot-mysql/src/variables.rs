@@ -303,9 +303,8 @@ fn hostname() -> String {
 
 /// An option of the session, or the default of a compatibility parameter.
 fn of_session(name: &str, session: &dyn Session) -> String {
-    let options = session.options();
-    match options.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
-        Some((_, value)) => option_text(value),
+    match session.option(name) {
+        Some(value) => option_text(value),
         // A compatibility parameter, which has no effect in the engine.
         None => session.setting(name).unwrap_or_else(|| {
             let known = COMPATIBILITY_PARAMETERS.iter().find(|known| known.name.eq_ignore_ascii_case(name));

@@ -211,42 +211,46 @@ impl Options {
 
     /// All options with their values.
     pub(crate) fn list(&self) -> Vec<(String, OptionValue)> {
+        let named = |option: &SessionOption| Some((option.name.to_owned(), self.value(option.name)?));
+        SESSION_OPTIONS.iter().filter_map(named).collect()
+    }
+
+    /// The value of one option; `None` for an unknown name.
+    pub(crate) fn value(&self, name: &str) -> Option<OptionValue> {
         let text = |text: &str| OptionValue::String(text.to_owned());
-        let endpoints = match self.endpoints {
-            Endpoints::Auto => "auto".to_owned(),
-            Endpoints::Exactly(count) => count.to_string(),
-        };
-        let compression = match self.layout.compression {
-            Compression::None => "none",
-            Compression::Lz4 => "lz4",
-            Compression::Zstd => "zstd",
-        };
-        let timeout = i64::try_from(self.statement_timeout.as_millis()).unwrap_or(i64::MAX);
-        let staleness = i64::try_from(self.max_staleness.as_millis()).unwrap_or(i64::MAX);
-        let values = [
-            ("catalog", text(&self.catalog)),
-            ("schema", text(&self.schema)),
-            ("dialect", text(&self.dialect)),
-            ("time_zone", text(&self.time_zone)),
-            ("endpoints", OptionValue::String(endpoints)),
-            ("views", OptionValue::Bool(self.layout.views)),
-            ("dictionaries", OptionValue::Bool(self.layout.dictionaries)),
-            ("wide_numbers", OptionValue::Bool(self.layout.wide_numbers)),
-            ("compression", text(compression)),
-            ("retryable_results", OptionValue::Bool(self.retryable_results)),
-            ("statement_timeout_ms", OptionValue::Int64(timeout)),
-            ("join_cache", OptionValue::Bool(self.join_cache)),
-            ("result_cache", OptionValue::Bool(self.result_cache)),
-            ("key_lookups", OptionValue::Bool(self.key_lookups)),
-            ("plan_cache", OptionValue::Bool(self.plan_cache)),
-            ("materialized_view_rewrite", OptionValue::Bool(self.view_rewriting)),
-            ("max_staleness_ms", OptionValue::Int64(staleness)),
-            ("join_order", text(if self.joins_by_statistics { "statistics" } else { "query" })),
-            ("common_subplans", OptionValue::Bool(self.common_subplans)),
-            ("grouping_set_cascade", OptionValue::Bool(self.grouping_set_cascade)),
-            ("query_tag", text(&self.query_tag)),
-        ];
-        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let milliseconds =
+            |time: Duration| OptionValue::Int64(i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
+        Some(match name {
+            "catalog" => text(&self.catalog),
+            "schema" => text(&self.schema),
+            "dialect" => text(&self.dialect),
+            "time_zone" => text(&self.time_zone),
+            "endpoints" => match self.endpoints {
+                Endpoints::Auto => text("auto"),
+                Endpoints::Exactly(count) => OptionValue::String(count.to_string()),
+            },
+            "views" => OptionValue::Bool(self.layout.views),
+            "dictionaries" => OptionValue::Bool(self.layout.dictionaries),
+            "wide_numbers" => OptionValue::Bool(self.layout.wide_numbers),
+            "compression" => text(match self.layout.compression {
+                Compression::None => "none",
+                Compression::Lz4 => "lz4",
+                Compression::Zstd => "zstd",
+            }),
+            "retryable_results" => OptionValue::Bool(self.retryable_results),
+            "statement_timeout_ms" => milliseconds(self.statement_timeout),
+            "join_cache" => OptionValue::Bool(self.join_cache),
+            "result_cache" => OptionValue::Bool(self.result_cache),
+            "key_lookups" => OptionValue::Bool(self.key_lookups),
+            "plan_cache" => OptionValue::Bool(self.plan_cache),
+            "materialized_view_rewrite" => OptionValue::Bool(self.view_rewriting),
+            "max_staleness_ms" => milliseconds(self.max_staleness),
+            "join_order" => text(if self.joins_by_statistics { "statistics" } else { "query" }),
+            "common_subplans" => OptionValue::Bool(self.common_subplans),
+            "grouping_set_cascade" => OptionValue::Bool(self.grouping_set_cascade),
+            "query_tag" => text(&self.query_tag),
+            _ => return None,
+        })
     }
 }
 

@@ -133,7 +133,8 @@ async fn run_once(
     let waiting = info_span!(target: TRACES, parent: &live.span, "admission");
     let mut scope = session.transactions().scope(transaction).instrument(waiting.clone()).await?;
     admit(session, live).instrument(waiting).await?;
-    let options = &session.current_options();
+    let options = session.current_options();
+    let options = options.as_ref();
     live.set_tag(&options.query_tag);
     let pinned = &live.with_input(scope.pin(session.engine(), options.isolation()));
     let (endpoints, rights) = (endpoints(request, options, session), kept_rights(session, request, options));

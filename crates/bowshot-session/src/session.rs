@@ -46,7 +46,8 @@ pub(crate) struct ClientSession {
     /// Expiry of the latest credentials; `None` for never.
     expires: Mutex<Option<SystemTime>>,
     engine: EngineSession,
-    options: Mutex<Options>,
+    /// A change makes other ones: each statement holds those that it began with.
+    options: Mutex<Arc<Options>>,
     setting_changes: Mutex<SettingChanges>,
     prepared: PreparedStatements,
     named: NamedStatements,
@@ -75,7 +76,7 @@ impl ClientSession {
                 expires: Mutex::new(principal.expires),
                 principal,
                 engine,
-                options: Mutex::new(options),
+                options: Mutex::new(Arc::new(options)),
                 setting_changes: Mutex::default(),
                 prepared: PreparedStatements::default(),
                 named: NamedStatements::default(),
@@ -162,8 +163,8 @@ impl ClientSession {
         self.prepared.count()
     }
 
-    pub(crate) fn current_options(&self) -> Options {
-        self.options.lock().clone()
+    pub(crate) fn current_options(&self) -> Arc<Options> {
+        Arc::clone(&self.options.lock())
     }
 
     /// How long a statement may run; zero for no limit.
@@ -274,6 +275,9 @@ impl Session for ClientSession {
 
     async fn prepare(&self, sql: &str, transaction: Option<TransactionId>) -> Result<Prepared> {
         self.check_open()?;
+        if let Some(prepared) = self.prepare_known(sql, transaction) {
+            return prepared;
+        }
         let text = sql.to_owned();
         let start = self.start_of_text(sql);
         request_task::run_from(&self.me()?, (sql, start), |me, _| async move {
@@ -414,6 +418,10 @@ impl Session for ClientSession {
 
     fn options(&self) -> Vec<(String, OptionValue)> {
         self.options.lock().list()
+    }
+
+    fn option(&self, name: &str) -> Option<OptionValue> {
+        self.options.lock().value(name)
     }
 
     fn setting(&self, name: &str) -> Option<String> {

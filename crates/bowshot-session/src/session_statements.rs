@@ -57,7 +57,7 @@ fn set(session: &ClientSession, assignments: &[Assignment]) -> Result<()> {
     for assignment in assignments {
         let value = assignment.value.clone().map(OptionValue::String);
         if let Err(error) = session.set(&assignment.name, value) {
-            session.put_back(before);
+            session.put_back(&before);
             return Err(error);
         }
     }

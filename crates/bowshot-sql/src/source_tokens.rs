@@ -3,6 +3,7 @@
 
 use crate::dialect::{Dialect, DialectName};
 use crate::offsets::Offsets;
+use crate::plain_select;
 use crate::tokens::is_blank;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 use std::collections::VecDeque;
@@ -224,6 +225,9 @@ impl<'a> Iterator for SourceTokens<'a> {
 
 /// The bytes of each statement of a text, without empty ones, semicolons, and comments around them.
 pub fn statement_spans(sql: &str, dialect: DialectName) -> Vec<Range<usize>> {
+    if let Some(place) = plain_select::place(sql) {
+        return vec![place];
+    }
     let end = sql.trim_end().trim_end_matches(';').len();
     if sql.len() > LATER_BYTES && !sql.get(..end).is_some_and(|text| text.contains(';')) {
         // One long statement, such as an INSERT of many rows: what follows its beginning stays unread.

@@ -6,9 +6,11 @@ use crate::authorize::optimized_slot::NextRun;
 use crate::error::classify;
 use crate::session::EngineSession;
 use crate::session::key_lookup::is_key_lookup;
-use crate::session::plan_cache::PlanKey;
+use crate::session::plan_cache::CachedPlan;
 use crate::session::repeatable::Bound;
 use bowshot_api::{BatchStream, Layout, Result};
+use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::{PlainSelect, is_small};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -25,10 +27,22 @@ pub fn answers_at_once(plan: &AuthorizedPlan) -> bool {
 impl EngineSession {
     /// Whether the plan cache has a plan for this text that [`answers_at_once`].
     pub fn has_quick_plan(&self, sql: &str) -> bool {
-        let options = self.options();
-        let is_text = |key: &PlanKey| matches!(key, PlanKey::Text(text) if **text == *sql);
-        let found = self.plans.find(|cached| is_text(&cached.key) && cached.is_for(&options));
-        found.is_some_and(|(plan, _)| answers_at_once(plan.plan()))
+        let (options, select) = (self.options(), PlainSelect::read(sql));
+        let is_wanted = |cached: &CachedPlan| {
+            let is_of_form = select.as_ref().is_some_and(|select| cached.is_of_form(select));
+            (is_of_form || cached.is_of_text(sql)) && cached.is_for(&options)
+        };
+        self.plans.find(is_wanted).is_some_and(|(plan, _)| answers_at_once(plan.plan()))
+    }
+
+    /// The same plan on the tables of one moment. `None` where a service decides on statements beside the rules: asking it takes
+    /// longer.
+    pub fn quick_plan(&self, sql: &str, pinned: &Pinned) -> Option<AuthorizedPlan> {
+        let is_planned_anew = self.scratch || self.has_decider() || pinned.input().is_some();
+        if is_planned_anew || !is_small(sql) || self.settle_search_path(pinned).is_err() {
+            return None;
+        }
+        self.known_plan(sql, pinned).filter(answers_at_once)
     }
 
     /// Whether this run of a plan has nothing to optimize, and gives literals.
@@ -110,5 +124,43 @@ mod tests {
             let other = Layout { views: true, ..Layout::default() };
             assert!(!begun(other), "{sql}: optimized anew");
         }
+    }
+
+    #[test]
+    fn lookups_of_a_known_form_are_not_parsed() {
+        let engine = engine();
+        let session = engine.open_session(&Principal::anonymous()).unwrap();
+        let connection = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let run = |sql: &'static str| {
+            let session = session.clone();
+            async move {
+                let plan = planned(&session, sql).await;
+                session.execute(&plan, &[], Parallelism::Default, Layout::default()).await.unwrap()
+            }
+        };
+        let begun = |sql: &'static str| connection.block_on(poll_immediate(Box::pin(run(sql))));
+        assert!(begun("SELECT word FROM t WHERE id = 7").is_none());
+        for _ in 0..2 {
+            engine.runtime().handle().block_on(run("SELECT word FROM t WHERE id = 7"));
+        }
+        for (sql, rows) in [
+            ("SELECT word FROM t WHERE id = 8", Some(1)),
+            ("SELECT word FROM t WHERE id = 0999;", Some(1)),
+            ("SELECT word FROM t WHERE id = 1000", Some(0)),
+            // Parsed, and answered in the same way.
+            ("SELECT word FROM t WHERE  id = 8", None),
+            ("SELECT word FROM t WHERE id = -8", None),
+            ("SELECT word FROM t WHERE id = 8 LIMIT 1", None),
+            ("SELECT id FROM t WHERE id = 8", None),
+        ] {
+            assert_eq!(session.has_quick_plan(sql), rows.is_some(), "{sql}");
+            let quick = session.quick_plan(sql, &session.pin());
+            assert_eq!(quick.is_some(), rows.is_some(), "{sql}");
+            assert_eq!(begun(sql).and_then(|execution| execution.rows), rows, "{sql}");
+        }
+        engine.runtime().handle().block_on(run("SELECT word FROM t WHERE  id = 8"));
+        assert!(begun("SELECT word FROM t WHERE  id = 9").is_some(), "in another spelling, once parsed");
+        session.set_config("datafusion.execution.batch_size", "100").unwrap();
+        assert!(!session.has_quick_plan("SELECT word FROM t WHERE id = 8"), "other settings");
     }
 }

@@ -8,6 +8,7 @@ use crate::plan;
 use crate::session::bare_plan::BarePlan;
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
+use bowshot_sql::PlainSelect;
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -26,6 +27,8 @@ const MAX_AGE: Duration = Duration::from_secs(4);
 const MAX_ENTRIES: usize = 4096;
 /// Plans of a session that may share what tables are with the next one.
 const SHARING: usize = 8;
+/// Forms of texts that a plan is known by: one statement is seldom written in many ways.
+const FORMS: usize = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -48,6 +51,8 @@ pub(super) enum PlanKey {
 #[derive(Debug)]
 pub(super) struct CachedPlan {
     pub(super) key: PlanKey,
+    /// The forms of texts with this statement, so that these need not be parsed: see [`PlainSelect`].
+    forms: Vec<Box<str>>,
     /// Whoever changes a setting makes other options: these are held, and cannot change in place.
     options: Arc<ConfigOptions>,
     pub(super) plan: BarePlan,
@@ -75,6 +80,16 @@ impl CachedPlan {
     /// Whether it may be used with these settings. Whether it fits the tables takes longer to find out.
     pub(super) fn is_for(&self, options: &Arc<ConfigOptions>) -> bool {
         Arc::ptr_eq(&self.options, options) && self.age() < MAX_AGE
+    }
+
+    /// Whether it is of this very text.
+    pub(super) fn is_of_text(&self, sql: &str) -> bool {
+        matches!(&self.key, PlanKey::Text(text) if **text == *sql)
+    }
+
+    /// Whether it is of texts of this form.
+    pub(super) fn is_of_form(&self, select: &PlainSelect<'_>) -> bool {
+        self.forms.iter().any(|form| **form == *select.form())
     }
 
     fn age(&self) -> Duration {
@@ -141,8 +156,27 @@ impl SessionPlans {
         Some((found.plan.clone(), Arc::clone(&found.counts)))
     }
 
+    /// Notes that a text of this form has the statement of the first plan that is wanted.
+    pub(super) fn add_form(&self, select: &PlainSelect<'_>, is_wanted: impl Fn(&CachedPlan) -> bool) {
+        let mut sessions = self.all.sessions.lock();
+        let plans = sessions.get_mut(&self.session);
+        let found = plans.and_then(|plans| plans.iter_mut().find(|cached| is_wanted(cached)));
+        if let Some(cached) = found.filter(|cached| !cached.is_of_form(select)) {
+            if cached.forms.len() >= FORMS {
+                cached.forms.remove(0);
+            }
+            cached.forms.push(Box::from(select.form()));
+        }
+    }
+
     /// Adds a plan in the place of an earlier one with the same key, if it reads nothing but the tables that it was planned on.
-    pub(super) fn add(&self, key: PlanKey, options: Arc<ConfigOptions>, plan: &AuthorizedPlan) {
+    pub(super) fn add(
+        &self,
+        key: PlanKey,
+        select: Option<&PlainSelect<'_>>,
+        options: Arc<ConfigOptions>,
+        plan: &AuthorizedPlan,
+    ) {
         let [_, _, entries] = plan.pinned().shared().counts();
         if self.all.most == 0 || entries > MAX_ENTRIES {
             return;
@@ -169,7 +203,8 @@ impl SessionPlans {
         }
         counts.planned.fetch_add(1, Ordering::Relaxed);
         let (user, used) = (Arc::clone(&self.user), Instant::now());
-        let cached = CachedPlan { key, options, plan, user, bytes, used, counts };
+        let forms = select.map(|select| Box::<str>::from(select.form())).into_iter().collect();
+        let cached = CachedPlan { key, forms, options, plan, user, bytes, used, counts };
         sessions.entry(self.session).or_default().push(cached);
         drop(sessions);
         drop(gone);

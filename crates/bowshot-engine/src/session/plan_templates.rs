@@ -1,6 +1,6 @@
 //! Finds plans that were made before: that of the same text, or that of a statement about the rows with a key, or of rows that are
 //! written out, whose text differs in literals alone, as `WHERE key = 1` and `WHERE key = 2`. The settings, the rights, and the tables
-//! but for their rows must be the same.
+//! but for their rows must be the same. A lookup by a key whose text has the form of one that was parsed is not parsed again.
 
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::plan;
@@ -11,15 +11,16 @@ use crate::session::key_lookup::is_key_lookup;
 use crate::session::plan_cache::{CachedPlan, PlanKey};
 use crate::session::repeatable::{is_repeatable, reuses_plans};
 use crate::session::statement_literals::{
-    Taken, are_literals_of, put_literals, take_literals, with_literals,
+    Taken, are_literals_of, has_values, plain_value, put_literals, take_literals, with_literals,
 };
 use crate::write::Write;
 use crate::write::values::is_zero;
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::rewrite::Source;
-use bowshot_sql::{DialectName, Statement};
+use bowshot_sql::{DialectName, PlainSelect, Statement};
 use bowshot_tables::Entry;
+use datafusion::common::ScalarValue;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast;
@@ -32,14 +33,28 @@ impl EngineSession {
     /// # Errors
     /// `Denied` by whoever decides on statements beside the rules; `Unavailable` without that decision.
     pub(super) async fn plan_of_text(&self, sql: &str, pinned: &Pinned) -> Result<Option<AuthorizedPlan>> {
-        let options = self.options();
-        if !reuses_plans(&options) || pinned.is_serializable() {
-            return Ok(None);
-        }
-        let is_text = |key: &PlanKey| matches!(key, PlanKey::Text(text) if **text == *sql);
-        let Some(plan) = self.cached_plan(&options, pinned, is_text) else { return Ok(None) };
+        let Some(plan) = self.known_plan(sql, pinned) else { return Ok(None) };
         self.decide_again(&plan).await?;
         Ok(Some(plan))
+    }
+
+    /// The same by the rules of this server alone: of the same text, or of one that has the form of another.
+    pub(super) fn known_plan(&self, sql: &str, pinned: &Pinned) -> Option<AuthorizedPlan> {
+        let options = self.options();
+        if !reuses_plans(&options) || pinned.is_serializable() {
+            return None;
+        }
+        let of_form = PlainSelect::read(sql).and_then(|select| {
+            let plan = self.cached_plan(&options, pinned, |cached| cached.is_of_form(&select))?;
+            let values: Vec<Option<ScalarValue>> =
+                select.literals().iter().map(|literal| Some(plain_value(literal))).collect();
+            Some(plan.with_plan(with_literals(plan.planned().plan(), &values)?))
+        });
+        match of_form {
+            Some(plan) if self.asks_again() => Some(plan.with_text(sql)),
+            Some(plan) => Some(plan),
+            None => self.cached_plan(&options, pinned, |cached| cached.is_of_text(sql)),
+        }
     }
 
     /// Keeps a plan for the next time that its text comes, if it may be used then. `options` are those that it was made with.
@@ -48,7 +63,7 @@ impl EngineSession {
         let is_same = Arc::ptr_eq(&options, &self.options()) && reuses_plans(&options);
         let is_query = matches!(plan.action(), Action::Query) && plan.is_small() && !is_key_lookup(plan);
         if is_same && is_query && is_repeatable(plan.planned().plan()) {
-            self.plans.add(PlanKey::Text(Arc::from(sql)), options, plan);
+            self.plans.add(PlanKey::Text(Arc::from(sql)), None, options, plan);
         }
     }
 
@@ -66,9 +81,9 @@ impl EngineSession {
         &self,
         options: &Arc<ConfigOptions>,
         pinned: &Pinned,
-        is_wanted: impl Fn(&PlanKey) -> bool,
+        is_wanted: impl Fn(&CachedPlan) -> bool,
     ) -> Option<AuthorizedPlan> {
-        let found = self.plans.find(|cached| cached.is_for(options) && is_wanted(&cached.key));
+        let found = self.plans.find(|cached| cached.is_for(options) && is_wanted(cached));
         let (bare, counts) = found?;
         let plan = bare.on(pinned).filter(|plan| self.still_allows(plan))?;
         counts.hit();
@@ -98,7 +113,11 @@ impl EngineSession {
         source: Source<'_>,
     ) -> Result<AuthorizedPlan> {
         let options = self.options();
-        let is_blank = |key: &PlanKey| match (key, &statement) {
+        let select = PlainSelect::read(source.text).filter(|select| {
+            let known: Vec<ScalarValue> = values.iter().flatten().cloned().collect();
+            has_values(select, &known)
+        });
+        let is_blank = |cached: &CachedPlan| match (&cached.key, &statement) {
             (PlanKey::Blank(blank), Statement::Sql(statement)) => blank == statement,
             _ => false,
         };
@@ -106,6 +125,9 @@ impl EngineSession {
             && !self.may_ask_for_numbers(&plan, &literals)
             && let Some(replaced) = with_literals(plan.planned().plan(), &values)
         {
+            if let Some(select) = &select {
+                self.plans.add_form(select, |cached| cached.is_for(&options) && is_blank(cached));
+            }
             let plan = plan.with_plan(replaced);
             self.decide_again(&plan).await?;
             return Ok(plan);
@@ -120,7 +142,7 @@ impl EngineSession {
             && self.may_be_template(&plan)
             && are_literals_of(plan.planned().plan(), &values);
         if let Some(statement) = blank.filter(|_| is_template) {
-            self.plans.add(PlanKey::Blank(statement), options, &plan);
+            self.plans.add(PlanKey::Blank(statement), select.as_ref(), options, &plan);
         }
         Ok(plan)
     }
@@ -163,7 +185,7 @@ mod tests {
     use crate::session::key_lookup::tests::{engine, planned};
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_api::{Layout, Principal};
-    use bowshot_tables::{Column, Definition, EntryName, Table};
+    use bowshot_tables::{Column, Definition, Entry, EntryName, Key, Table};
     use datafusion::arrow::array::AsArray;
     use datafusion::arrow::datatypes::{DataType, Field, Int32Type};
     use datafusion::arrow::record_batch::RecordBatch;
@@ -228,6 +250,72 @@ mod tests {
             drop(other);
             assert!(!session.plans.all().has_plans_of(ended));
         });
+    }
+
+    /// Commits `u`, whose key is a text.
+    fn add_texts(session: &EngineSession) {
+        let column = |name: &str, data_type| {
+            let field = Arc::new(Field::new(name, data_type, false));
+            Column { field, default: None, comment: None }
+        };
+        let columns = vec![column("code", DataType::Utf8), column("n", DataType::Int32)];
+        let key = Key { name: None, columns: vec!["code".to_owned()], comment: None };
+        let definition = Definition { columns, primary_key: Some(key), ..Definition::default() };
+        let name = EntryName::new(DEFAULT_CATALOG, DEFAULT_SCHEMA, "u");
+        let base = session.tables.shared.snapshot();
+        let changed = base.with_entry(&name, Entry::Table(Arc::new(Table::new(definition)))).unwrap();
+        session.tables.shared.commit(&base, &Arc::new(changed)).unwrap();
+    }
+
+    /// What stands where a lookup has its literal, each behind a bar.
+    const LITERALS: &str = r#"7|8|007|9223372036854775807|9223372036854775808|-8|+8|8.0|8.|8e0|0x8|8_0|NULL|TRUE|$1|?
+        |'8'|'x'|''|'%'|'it''s'|'a\'b'|'a\n'|'a' 'b'|E'a'|N'a'|X'61'|_utf8'a'|_utf8 'a'|"x"|`id`|'8'::int|(8)|8 + 1
+        |8 -- c|8 # c|8 /* c */|8;|8 LIMIT 1|8 ORDER BY 1|8 OR id = 9|8 AND id = 9|DATE '2020-01-01'|INTERVAL '1' day"#;
+
+    #[test]
+    fn texts_mean_what_they_mean_when_they_are_parsed() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let open = |dialect: Option<&str>| {
+                let session = engine.open_session(&Principal::anonymous()).unwrap();
+                if let Some(dialect) = dialect {
+                    session.set_config("datafusion.sql_parser.dialect", dialect).unwrap();
+                }
+                session
+            };
+            add_texts(&open(None));
+            for dialect in [None, Some("postgresql"), Some("mysql")] {
+                let (session, ordinary) = (open(dialect), open(dialect));
+                ordinary.set_config(SESSION_PLANS, "false").unwrap();
+                for begin in ["SELECT word FROM t WHERE id = ", "SELECT * FROM u WHERE code = "] {
+                    // Those that come later find what the earlier ones have left.
+                    for literal in LITERALS.split('|').chain(LITERALS.rsplit('|')) {
+                        let sql = format!("{begin}{literal}");
+                        let plan = session.plan(&sql, &session.pin()).await;
+                        let other = ordinary.plan(&sql, &ordinary.pin()).await;
+                        assert_eq!(meaning(plan), meaning(other), "{dialect:?} {sql}");
+                    }
+                }
+                let fresh = open(dialect);
+                for (sql, other, is_quick) in [
+                    ("SELECT word FROM t WHERE id = 7", "SELECT word FROM t WHERE id = 8", true),
+                    // MySQL compares texts otherwise.
+                    (
+                        "SELECT * FROM u WHERE code = 'a'",
+                        "SELECT * FROM u WHERE code = 'b'",
+                        dialect != Some("mysql"),
+                    ),
+                ] {
+                    planned(&fresh, sql).await;
+                    assert_eq!(fresh.has_quick_plan(other), is_quick, "{dialect:?} {other}");
+                }
+            }
+        });
+    }
+
+    /// The plan, or what is wrong with the statement.
+    fn meaning(plan: Result<AuthorizedPlan>) -> std::result::Result<LogicalPlan, String> {
+        plan.map(|plan| plan.planned().plan().clone()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The literals of statements about rows with one key, and of rows that are written out: where they stand in the text, and in its plan.
 
-use bowshot_sql::Tree;
+use bowshot_sql::{PlainLiteral, PlainSelect, Tree};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{
@@ -198,6 +198,19 @@ fn value(literal: &ast::Expr) -> Option<ScalarValue> {
         },
         _ => None,
     }
+}
+
+/// The same for a literal of a text that is not parsed.
+pub(super) fn plain_value(literal: &PlainLiteral<'_>) -> ScalarValue {
+    match literal {
+        PlainLiteral::Number(number) => ScalarValue::Int64(Some(*number)),
+        PlainLiteral::Text(text) => ScalarValue::Utf8(Some((*text).to_owned())),
+    }
+}
+
+/// Whether the literals of a text are those that its statement was found to have.
+pub(super) fn has_values(select: &PlainSelect<'_>, values: &[ScalarValue]) -> bool {
+    select.literals().iter().map(plain_value).eq(values.iter().cloned())
 }
 
 fn whole_number(literal: &Value) -> Option<i64> {

@@ -45,8 +45,9 @@ impl ClientSession {
     }
 
     fn start_of_prepared(&self, id: StatementId) -> Start {
-        let is_quick = self.prepared.get(id).is_ok_and(|prepared| {
-            prepared.fresh_plan().is_some_and(|plan| plan.is_small() && answers_at_once(plan))
+        let is_quick = self.prepared.get(id).is_ok_and(|prepared| match prepared.fresh_plan() {
+            Some(plan) => plan.is_small() && answers_at_once(plan),
+            None => self.engine.has_quick_plan(&prepared.sql),
         });
         if is_quick { Start::Here } else { Start::OnQueryRuntime }
     }
@@ -94,10 +95,34 @@ impl ClientSession {
         transaction: Option<TransactionId>,
     ) -> Result<Prepared> {
         let plan = Box::pin(query::plan(self, sql, &self.pin(transaction).await?)).await?;
-        let describing = async { self.description(&plan, None) };
-        let description = run_blocking_if(!plan.is_small(), describing).await?;
-        let id =
-            self.prepared.add(PreparedStatement::new(sql, plan, transaction), &self.server.context.limits)?;
+        let preparing = async { self.add_prepared(sql, &plan, transaction) };
+        run_blocking_if(!plan.is_small(), preparing).await
+    }
+
+    /// Prepares a text whose plan is known and answers at once: that takes microseconds, less than a task. `None` within a
+    /// transaction, whose statements wait for one another.
+    pub(super) fn prepare_known(
+        &self,
+        sql: &str,
+        transaction: Option<TransactionId>,
+    ) -> Option<Result<Prepared>> {
+        let is_short = sql.len() <= self.server.context.limits.max_sql_bytes;
+        if transaction.is_some() || self.transactions.current().is_some() || !is_short {
+            return None;
+        }
+        let plan = self.engine.quick_plan(sql, &self.engine.pin().isolated(self.isolation()))?;
+        Some(self.add_prepared(sql, &plan, None))
+    }
+
+    fn add_prepared(
+        &self,
+        sql: &str,
+        plan: &AuthorizedPlan,
+        transaction: Option<TransactionId>,
+    ) -> Result<Prepared> {
+        let description = self.description(plan, None)?;
+        let statement = PreparedStatement::new(sql, plan.clone(), transaction);
+        let id = self.prepared.add(statement, &self.server.context.limits)?;
         Ok(Prepared { id, description })
     }
 

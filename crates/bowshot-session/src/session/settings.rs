@@ -41,7 +41,7 @@ impl ClientSession {
             other => other,
         };
         let mut options = self.options.lock();
-        let mut changed = options.clone();
+        let mut changed = Options::clone(&options);
         let setting =
             changed.set(name, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
         self.check_names(&options, &changed)?;
@@ -62,11 +62,11 @@ impl ClientSession {
     }
 
     /// Sets options. A new search path invalidates the plans of prepared statements.
-    fn put_options(&self, options: &mut Options, changed: Options) {
+    fn put_options(&self, options: &mut Arc<Options>, changed: Options) {
         if options.names() != changed.names() {
             self.prepared.expire_plans();
         }
-        *options = changed;
+        *options = Arc::new(changed);
     }
 
     /// Sets the search path. A single schema is the option `schema`; `public` means the default, unless such a schema
@@ -102,7 +102,7 @@ impl ClientSession {
         let search_path = join_path(names);
         self.engine.set_config("datafusion.catalog.default_schema", &schema)?;
         self.engine.set_config(SESSION_SEARCH_PATH, &search_path)?;
-        let changed = Options { schema, search_path, ..options.clone() };
+        let changed = Options { schema, search_path, ..Options::clone(&options) };
         self.put_options(&mut options, changed);
         Ok(())
     }
@@ -125,7 +125,7 @@ impl ClientSession {
         self.engine.set_config("datafusion.catalog.default_schema", schema)?;
         self.engine.set_config(SESSION_SEARCH_PATH, "")?;
         let (catalog, schema) = (catalog.to_owned(), schema.to_owned());
-        let changed = Options { catalog, schema, search_path: String::new(), ..options.clone() };
+        let changed = Options { catalog, schema, search_path: String::new(), ..Options::clone(&options) };
         self.put_options(&mut options, changed);
         Ok(())
     }
@@ -139,11 +139,11 @@ impl ClientSession {
     pub(crate) fn reset_all(&self) {
         self.remember_settings();
         self.forget_locals();
-        self.put_back(Options::new(&self.server.defaults));
+        self.put_back(&Options::new(&self.server.defaults));
     }
 
     /// Restores earlier options, here and in the engine.
-    pub(crate) fn put_back(&self, earlier: Options) {
+    pub(crate) fn put_back(&self, earlier: &Options) {
         let mut options = self.options.lock();
         let current = options.engine_settings();
         // A value that is set again would count as another configuration in the keys of cached joins.
@@ -153,7 +153,7 @@ impl ClientSession {
                 tracing::warn!(option = key, %error, "a session option was not set back");
             }
         }
-        self.put_options(&mut options, earlier);
+        self.put_options(&mut options, earlier.clone());
     }
 
     /// Catalog and schema must exist, or every later statement would fail.
@@ -175,7 +175,7 @@ impl ClientSession {
 
     /// The options with the effective schema and the transaction's mode.
     fn effective_options(&self) -> Options {
-        let mut options = self.current_options();
+        let mut options = Options::clone(&self.current_options());
         if self.transactions.is_read_only() {
             options.parameters.insert(READ_ONLY, "on".to_owned());
         }

@@ -8,6 +8,7 @@ use crate::settings_view;
 use bowshot_api::{Error, OptionValue, Reason, Result, TransactionEnd, TransactionId};
 use bowshot_engine::{Assignment, DialectName, TransactionStatement};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ type Locals = BTreeMap<&'static str, Assignment>;
 struct EarlierSettings {
     /// Number of savepoints.
     savepoints: usize,
-    options: Options,
+    options: Arc<Options>,
     locals: Locals,
 }
 
@@ -121,7 +122,8 @@ impl ClientSession {
     /// Sets the isolation of a named transaction.
     pub(crate) fn isolate(&self, id: TransactionId, assignments: &[Assignment]) -> Result<()> {
         for Assignment { value, .. } in assignments.iter().filter(|assignment| assignment.name == ISOLATION) {
-            let (mut options, value) = (self.current_options(), value.clone().map(OptionValue::String));
+            let mut options = Options::clone(&self.current_options());
+            let value = value.clone().map(OptionValue::String);
             options.set(ISOLATION, value.as_ref(), (&self.server.defaults, &self.server.context.limits))?;
             self.transactions.set_isolation(Some(id), options.isolation())?;
         }
@@ -137,7 +139,7 @@ impl ClientSession {
         if end == TransactionEnd::Rollback
             && let Some(first) = earlier.into_iter().next()
         {
-            self.put_back(first.options);
+            self.put_back(&first.options);
             locals = first.locals;
         }
         for Assignment { name, value } in locals.into_values() {
@@ -164,7 +166,7 @@ impl ClientSession {
                 let Some(first) = undone.into_iter().next() else { return };
                 changes.locals = first.locals;
                 drop(changes);
-                self.put_back(first.options);
+                self.put_back(&first.options);
             }
         }
     }
@@ -197,7 +199,7 @@ impl ClientSession {
             },
             // The search path determines the schema.
             SettingKind::Option(option) if option.name == "schema" && !options.search_path.is_empty() => {
-                Assignment { name: SEARCH_PATH.to_owned(), value: Some(options.search_path) }
+                Assignment { name: SEARCH_PATH.to_owned(), value: Some(options.search_path.clone()) }
             }
             SettingKind::Option(option) => {
                 let settings = settings_view::settings(&options, &self.principal.name);

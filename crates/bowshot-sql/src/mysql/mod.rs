@@ -14,6 +14,7 @@ pub use self::text::{
 pub use self::values::{ValuePart, ValueSource, counted_conditions, show_without_rows, value_parts};
 
 use crate::dialect::DialectName;
+use crate::plain_select;
 use crate::source_tokens::{SourceToken, SourceTokens, verb};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::tokenizer::Token;
@@ -131,6 +132,10 @@ impl Statement {
     /// # Errors
     /// For an invalid statement that the front end handles.
     pub fn parse(sql: &str) -> Result<Self> {
+        if plain_select::place(sql).is_some() {
+            let kind = StatementKind::Plain(Effect::Reads);
+            return Ok(Self { kind, is_select: true, changes_all_rows: false, asks_conditions: false });
+        }
         let verb = verb(tokens(sql));
         Ok(Self {
             kind: kind(sql, &verb)?,
@@ -324,6 +329,7 @@ mod tests {
             ("kill query 'x'", StatementKind::Plain(Effect::None)),
             ("select 1", StatementKind::Plain(Effect::None)),
             ("(select a from t)", StatementKind::Plain(Effect::Reads)),
+            ("select a from t where id = 5", StatementKind::Plain(Effect::Reads)),
             ("with a as (select 1) delete from t", StatementKind::Plain(Effect::Writes)),
             ("create table t (a int)", StatementKind::Plain(Effect::Defines)),
             ("create temporary table t (a int)", StatementKind::Plain(Effect::Writes)),

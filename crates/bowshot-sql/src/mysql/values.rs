@@ -218,8 +218,16 @@ const ROUTINES: &[&str] = &[
     "Database Collation",
 ];
 
+/// Whether the text begins with SELECT, as most do: nothing that begins with SHOW does.
+fn is_select(sql: &str) -> bool {
+    sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("select"))
+}
+
 /// `SHOW COUNT(*) WARNINGS`, `SHOW COUNT(*) ERRORS`: `warning` or `error`.
 pub fn counted_conditions(sql: &str) -> Option<&'static str> {
+    if is_select(sql) {
+        return None;
+    }
     let mut words = tokens(sql);
     if !words.next()?.is("show") || !words.next()?.is("count") {
         return None;
@@ -230,6 +238,9 @@ pub fn counted_conditions(sql: &str) -> Option<&'static str> {
 
 /// `SHOW` of objects that Bowshot does not have, as a query without rows.
 pub fn show_without_rows(sql: &str) -> Option<String> {
+    if is_select(sql) {
+        return None;
+    }
     let mut words = tokens(sql);
     if !words.next()?.is("show") {
         return None;

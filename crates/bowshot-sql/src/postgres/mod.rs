@@ -6,6 +6,7 @@ mod copy;
 pub use self::copy::{CopyDirection, CopyForm, CopyOptions, CopyStatement, CopyTable};
 
 use crate::dialect::DialectName;
+use crate::plain_select;
 use crate::source_tokens::{SourceToken, SourceTokens, verb};
 use bowshot_api::Result;
 use sqlparser::tokenizer::Token;
@@ -93,6 +94,10 @@ impl Statement {
     /// For a COPY over the connection that is not valid.
     pub fn parse(sql: &str) -> Result<Self> {
         const SETTERS: [&str; 7] = ["SET", "RESET", "DISCARD", "COMMIT", "END", "ROLLBACK", "ABORT"];
+        if plain_select::place(sql).is_some() {
+            let tag = CommandTag { words: "SELECT".to_owned(), has_rows: true };
+            return Ok(Self { kind: StatementKind::Plain, tag, reset: None, changes_settings: false });
+        }
         let first: Vec<SourceToken<'_>> = tokens(sql).take(4).collect();
         let verb = verb(tokens(sql));
         let sets = || sql.as_bytes().windows(10).any(|part| part.eq_ignore_ascii_case(b"set_config"));
@@ -290,6 +295,7 @@ mod tests {
         for (sql, expected) in [
             ("select 1", "SELECT 7"),
             ("(select 1)", "SELECT 7"),
+            ("select a from t where id = 5", "SELECT 7"),
             ("values (1)", "SELECT 7"),
             ("with a as (select 1) update t set b = 1", "UPDATE 7"),
             ("with a as (select 1) insert into t select * from a", "INSERT 0 7"),
