@@ -1,14 +1,12 @@
 //! A small Flight SQL client for the program's own use: `bowshot sql`, `bowshot demo` and tests speak to a server only
 //! through it, over a real connection.
 //!
-//! It is built for speed on large results: wide HTTP/2 windows, no size limit on messages, and batches whose arrays
-//! share the memory of the received bodies. Dropping a stream of batches resets its request, which stops the query on
-//! the server.
+//! It is built for large results: wide HTTP/2 windows, large messages, and batches whose arrays share the memory of the
+//! received bodies. Dropping a stream of batches resets its request, which stops the query on the server.
 
 mod error;
 mod headers;
 mod read;
-mod stream;
 mod tls;
 
 pub use error::{Error, Result};
@@ -43,6 +41,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 const USER_AGENT: &str = concat!("bowshot/", env!("CARGO_PKG_VERSION"));
 /// Largest HTTP/2 frame: fewer frames cost less.
 const FRAME_BYTES: u32 = 1 << 20;
+/// Longest message that is read.
+const MAX_MESSAGE_BYTES: usize = 1 << 30;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -90,7 +90,6 @@ pub enum Login {
 /// A connection. Clones share it, and the session behind it.
 #[derive(Clone, Debug)]
 pub struct Client {
-    channel: Channel,
     flight: FlightServiceClient<Channel>,
     headers: Arc<Mutex<Headers>>,
 }
@@ -127,10 +126,10 @@ impl Client {
         };
         let channel =
             connected.map_err(|cause| Error::Connect { uri: target.uri.clone(), cause: Box::new(cause) })?;
-        let flight = FlightServiceClient::new(channel.clone())
-            .max_decoding_message_size(usize::MAX)
+        let flight = FlightServiceClient::new(channel)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(usize::MAX);
-        let client = Self { channel, flight, headers: Arc::new(Mutex::new(Headers::new(&target.login)?)) };
+        let client = Self { flight, headers: Arc::new(Mutex::new(Headers::new(&target.login)?)) };
         if matches!(target.login, Login::Password { .. }) {
             client.handshake().await?;
         }

@@ -18,24 +18,24 @@ use arrow_flight::sql::{ActionCreatePreparedStatementRequest, Any, ProstMessageE
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo, Ticket};
 use bowshot_api::Limits;
 use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder};
-use bowshot_test_server::{Counts, PATIENCE, TestServer};
+use bowshot_test_server::{Counts, PATIENCE};
 use bytes::Bytes;
 use prost::Message;
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Response, Status};
 
 /// A running front end.
-struct Port {
-    address: SocketAddr,
-    server: Arc<TestServer>,
-    shutdown: Option<oneshot::Sender<()>>,
-    served: JoinHandle<Result<(), crate::Error>>,
+struct Port(bowshot_test_server::Port);
+
+impl Deref for Port {
+    type Target = bowshot_test_server::Port;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Port {
@@ -48,14 +48,8 @@ impl Port {
     }
 
     async fn open_as(limits: Limits, users_only: bool, choices: Choices) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = TestServer::open(limits, users_only);
-        let (shutdown, shut) = oneshot::channel();
-        let served = tokio::spawn(crate::serve_with(listener, Arc::clone(&server) as _, choices, async {
-            let _ = shut.await;
-        }));
-        Self { address, server, shutdown: Some(shutdown), served }
+        let serve = |listener, server, until| crate::serve_with(listener, server, choices, until);
+        Self(bowshot_test_server::Port::open(limits, users_only, serve).await)
     }
 
     async fn client(&self) -> Client {
@@ -66,12 +60,6 @@ impl Port {
     /// Waits until the server holds what `wanted` says.
     async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
         self.server.until(wanted).await;
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        self.served.abort();
     }
 }
 

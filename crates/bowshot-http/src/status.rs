@@ -127,6 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_kind_has_its_status() {
+        let statuses: Vec<u16> = ErrorKind::ALL.iter().map(|kind| status(*kind).as_u16()).collect();
+        assert_eq!(statuses, [400, 400, 404, 409, 401, 403, 400, 409, 429, 504, 499, 503, 500, 500]);
+    }
+
+    #[test]
     fn internal_errors_keep_their_internals() {
         let object = Failure::from(Error::internal("slot 7 is empty")).object();
         let message = object["error"]["message"].as_str().unwrap();

@@ -58,8 +58,6 @@ pub struct Counts {
     pub sessions: usize,
     /// Results that are being read.
     pub streams: usize,
-    /// Statements that hang.
-    pub hanging: usize,
     /// Prepared statements.
     pub prepared: usize,
 }

@@ -187,10 +187,7 @@ impl Session for TestSession {
         }
         match sql.as_str() {
             "panic" => panic!("a panic in a statement"),
-            "hang" => {
-                let _counted = Counted::new(Arc::clone(&self.server), |counts| &mut counts.hanging);
-                futures::future::pending().await
-            }
+            "hang" => futures::future::pending().await,
             "bad" => return Err(Error::internal("the secret inside")),
             "fail" => return Err(Error::invalid("divide by zero").with_reason(Reason::DivisionByZero)),
             "missing" => {

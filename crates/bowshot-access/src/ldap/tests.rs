@@ -103,16 +103,3 @@ fn what_was_right_is_remembered_for_its_time() {
     remembered.note(("bob", &right), &Principal::user("bob"), now);
     assert!(remembered.find("bob", &right, now).is_none(), "no time at all");
 }
-
-#[tokio::test]
-async fn nobody_is_asked_about_an_empty_password() {
-    // Nothing listens there: a question would be an error of another kind.
-    let text = "url = \"ldap://127.0.0.1:1\"\ninsecure = true\nuser_dn = \"uid={user},dc=x\"";
-    let directories = Directories::new(vec![config(text)]).expect("good");
-    for password in ["", "a\0b", &"x".repeat(1_025)] {
-        let error = directories.verify("ada", &Secret::new(password), false).await.expect_err("refused");
-        assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{password:?}");
-    }
-    let error = directories.verify("ada", &Secret::new("pw"), false).await.expect_err("nobody there");
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-}

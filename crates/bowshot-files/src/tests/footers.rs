@@ -86,22 +86,3 @@ async fn bounds_of_old_writers_rule_out_nothing() {
     with_statistics(&path, 1, |_| Some(Statistics::int64(Some(-7), Some(2), None, Some(1), false)));
     assert_eq!(found(&path, "number = 3").await, "0");
 }
-
-#[tokio::test]
-async fn nulls_that_nobody_has_counted_are_found() {
-    let folder = tempdir().unwrap();
-    let path = folder.path().join("t.parquet");
-    table(&path);
-    with_statistics(&path, 1, |_| Some(Statistics::int64(Some(-7), Some(3), None, None, false)));
-    assert_eq!(found(&path, "number is null").await, "1");
-    assert_eq!(found(&path, "number is not null").await, "2");
-    assert_eq!(found(&path, "number < 0").await, "1");
-    assert_eq!(World::open(&[&path]).value("select count(number) from t").await, "2");
-    let one: ArrayRef = Arc::new(Int64Array::from(vec![None::<i64>]));
-    write_parquet(&path, &RecordBatch::try_from_iter([("number", one)]).unwrap());
-    with_statistics(&path, 0, |_| Some(Statistics::int64(None, None, None, None, false)));
-    assert_eq!(found(&path, "number is null").await, "1");
-    assert_eq!(found(&path, "number is not null").await, "0");
-    with_statistics(&path, 0, |_| None);
-    assert_eq!(found(&path, "number is null").await, "1");
-}

@@ -75,26 +75,18 @@ async fn parquet_files_with_different_columns_are_united() {
     );
 }
 
-fn write_arrow(path: &std::path::Path, batches: &[RecordBatch], stream: bool) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+fn write_arrow(path: &std::path::Path, batches: &[RecordBatch]) {
     let file = std::fs::File::create(path).unwrap();
-    let schema = batches[0].schema();
-    if stream {
-        let mut writer = arrow::ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
-        batches.iter().for_each(|batch| writer.write(batch).unwrap());
-        writer.finish().unwrap();
-    } else {
-        let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &schema).unwrap();
-        batches.iter().for_each(|batch| writer.write(batch).unwrap());
-        writer.finish().unwrap();
-    }
+    let mut writer = arrow::ipc::writer::FileWriter::try_new(file, &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
 }
 
 #[tokio::test]
 async fn arrow_batches_are_the_mapped_memory() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("a.arrow");
-    write_arrow(&path, &[people(0, 100_000), people(100_000, 200_000)], false);
+    write_arrow(&path, &[people(0, 100_000), people(100_000, 200_000)]);
     // Looked at once: a file this new would otherwise be mapped anew each time.
     let options = StorageOptions { refresh: Duration::from_secs(3600), ..StorageOptions::default() };
     let world = World::with(vec![SourceSpec::new(None, path.clone())], options);
@@ -115,24 +107,11 @@ async fn arrow_files_are_read_by_several_partitions() {
     let path = folder.path().join("a.arrow");
     let batches: Vec<RecordBatch> =
         (0..100).map(|part| people(part * 10_000, part * 10_000 + 10_000)).collect();
-    write_arrow(&path, &batches, false);
+    write_arrow(&path, &batches);
     let world = World::open(&[&path]);
     let plan = world.table("explain select sum(id) from a").await;
     assert!(plan.contains("file_groups={4 groups"), "{plan}");
     assert_eq!(world.value("select sum(id) || ' ' || count(name) from a").await, "499999500000 1000000");
-}
-
-#[tokio::test]
-async fn arrow_files_with_different_columns_are_united() {
-    let folder = tempdir().unwrap();
-    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("id", narrow)]).unwrap();
-    write_arrow(&folder.path().join("t/k=1/a.arrow"), &[batch], false);
-    write_arrow(&folder.path().join("t/k=2/b.arrow"), &[people(10, 12)], true);
-    let world = World::open(&[&folder.path().join("t")]);
-    assert_eq!(world.types("t").await, "id Int64, name Utf8, k Int64");
-    assert_eq!(world.value("select sum(id) || ' ' || count(name) || ' ' || sum(k) from t").await, "24 2 6");
-    assert_eq!(world.value("select count(*) from t where k = 2").await, "2");
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Converts Flight data to record batches, and metadata rows to values.
 
-use super::stream::Messages;
 use super::{Client, Error, Result, Table};
 use arrow::array::{Array, BinaryArray, StringArray};
 use arrow::record_batch::RecordBatch;
-use arrow_flight::Ticket;
+use arrow_flight::{FlightData, Ticket};
 use bowshot_ipc::{Decoded, Decoder};
 use futures::Stream;
 use futures::stream;
+use tonic::Streaming;
 
 /// Opens one endpoint and sends the request at once, so that several run concurrently.
 pub(super) async fn open(
@@ -15,28 +15,32 @@ pub(super) async fn open(
     ticket: Option<Ticket>,
 ) -> Result<impl Stream<Item = Result<RecordBatch>> + Send + 'static + Unpin> {
     let ticket = ticket.ok_or(Error::Protocol("an endpoint has no ticket"))?;
-    let (metadata, messages) = Messages::open(client.channel.clone(), client.request(ticket)).await?;
-    client.headers.lock().learn(&metadata);
-    let reader = Reader { messages, decoder: Decoder::new() };
+    let response = client.flight.clone().do_get(client.request(ticket)).await?;
+    let reader = Reader { messages: client.accept(response), decoder: Decoder::new() };
     Ok(Box::pin(stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|batch| (batch, reader)))
     })))
 }
 
 struct Reader {
-    messages: Messages,
+    messages: Streaming<FlightData>,
     decoder: Decoder,
 }
 
 impl Reader {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        while let Some(message) = self.messages.next().await? {
-            let decoded = self.decoder.decode(&message.header, message.body).map_err(Error::Decode)?;
+        while let Some(message) = self.messages.message().await? {
+            let decoded =
+                self.decoder.decode(&message.data_header, message.data_body).map_err(Error::Decode)?;
             if let Decoded::Batch(batch) = decoded {
                 return Ok(Some(batch));
             }
         }
-        Ok(None)
+        // Without its status a stream broke off, and what has come is a part of the result.
+        match self.messages.trailers().await? {
+            Some(_) => Ok(None),
+            None => Err(Error::Protocol("a stream broke off")),
+        }
     }
 }
 

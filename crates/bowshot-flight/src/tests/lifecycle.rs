@@ -8,18 +8,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 #[tokio::test]
-async fn a_session_ends_with_its_connection() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let first = client.info("rows 1").await.unwrap();
-    assert!(cookie_of(&first).unwrap().starts_with("arrow_flight_session_id="));
-    assert_eq!(cookie_of(&client.info("rows 1").await.unwrap()), None);
-    port.until(|counts| counts.sessions == 1).await;
-    drop(client);
-    port.until(|counts| counts.sessions == 0).await;
-}
-
-#[tokio::test]
 async fn a_session_that_was_named_outlives_its_connection() {
     let port = Port::open().await;
     let mut client = port.client().await;
@@ -99,23 +87,6 @@ async fn malformed_requests_are_the_callers_fault() {
         assert_eq!(headers["grpc-status"], expected, "{body:?}");
     }
     assert_eq!(bare_call(&port, "Nothing", "20S", vec![]).await["grpc-status"], "12");
-}
-
-#[tokio::test]
-async fn running_streams_finish_and_others_are_cut() {
-    let limits = Limits { drain_timeout: Duration::from_millis(300), ..Limits::default() };
-    let mut port = Port::open_with(limits, false).await;
-    let mut client = port.client().await;
-    let request = client.request(Ticket { ticket: "wait".into() });
-    let mut stream = client.rpc.do_get(request).await.unwrap().into_inner();
-    assert!(stream.message().await.unwrap().is_some());
-    port.shutdown.take().unwrap().send(()).unwrap();
-    let served = tokio::time::timeout(PATIENCE, &mut port.served).await.unwrap();
-    assert!(served.unwrap().is_ok());
-    assert!(stream.message().await.unwrap().is_some());
-    assert!(stream.message().await.is_err());
-    assert!(TcpStream::connect(port.address).await.is_err());
-    port.until(|counts| counts.streams == 0).await;
 }
 
 #[tokio::test]

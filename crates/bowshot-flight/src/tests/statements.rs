@@ -1,9 +1,6 @@
 //! Statements in all the ways that they come in, and their results.
 
 use super::*;
-use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, UnionArray};
-use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{DataType, Field, UnionFields};
 use arrow_flight::sql::{
     ActionClosePreparedStatementRequest, CommandGetCatalogs, CommandPreparedStatementQuery,
     CommandStatementIngest, DoPutPreparedStatementResult,
@@ -40,34 +37,6 @@ async fn prepared_statements_keep_their_handle() {
     assert_eq!(stale.code(), Code::NotFound);
     assert!(stale.message().contains("prepare the statement again"), "{}", stale.message());
     assert_eq!(other.action("ClosePreparedStatement", close).await.unwrap(), None);
-}
-
-#[tokio::test]
-async fn unions_are_bound_as_plain_values() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let handle = prepare(&mut client, "?", None).await.prepared_statement_handle;
-    let fields = UnionFields::try_new(
-        [0, 1, 2],
-        [
-            Field::new("int64", DataType::Int64, true),
-            Field::new("float64", DataType::Float64, true),
-            Field::new("utf8", DataType::Utf8, true),
-        ],
-    )
-    .unwrap();
-    let children: Vec<ArrayRef> = vec![
-        Arc::new(Int64Array::from(vec![1])),
-        Arc::new(Float64Array::from(Vec::<f64>::new())),
-        Arc::new(StringArray::from(vec!["2"])),
-    ];
-    let (types, offsets) = (ScalarBuffer::from(vec![0_i8, 2]), ScalarBuffer::from(vec![0, 0]));
-    let union = UnionArray::try_new(fields, types, Some(offsets), children).unwrap();
-    assert_eq!(union.len(), 2);
-    let batch = RecordBatch::try_from_iter([("p", Arc::new(union) as ArrayRef)]).unwrap();
-    let query = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle });
-    client.put(upload(command(query.clone()), &[batch])).await.unwrap();
-    assert_eq!(rows(&client.get(query).await.unwrap()), 2);
 }
 
 #[tokio::test]

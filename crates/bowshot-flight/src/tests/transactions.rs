@@ -142,15 +142,3 @@ async fn nobody_else_ends_a_transaction() {
     assert!(port.server.effects().is_empty());
     end(&mut ada, &transaction, 1).await.unwrap();
 }
-
-#[tokio::test]
-async fn a_transaction_goes_with_its_session() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
-    let transaction = begin(&mut client).await;
-    drop(client);
-    port.until(|counts| counts.sessions == 0).await;
-    let mut later = port.client().await;
-    assert_eq!(code_of(end(&mut later, &transaction, 1).await), Code::NotFound);
-    assert_eq!(code_of(later.info(query("rows 1", Some(transaction))).await), Code::NotFound);
-}

@@ -96,25 +96,6 @@ async fn pages_that_are_not_listed_do_not_get_through() {
 }
 
 #[tokio::test]
-async fn browsers_may_send_what_clients_of_grpc_web_send() {
-    let (running, _) = open(Limits::default(), false).await;
-    let asked = "content-type,x-grpc-web,x-user-agent,grpc-timeout,bowshot-time-zone,x-other";
-    let preflight = [
-        ("origin", PAGE),
-        ("access-control-request-method", "POST"),
-        ("access-control-request-headers", asked),
-    ];
-    let reply = running.ask("OPTIONS", CALL, &preflight, b"").await;
-    let allowed = reply.header("access-control-allow-headers").unwrap_or_default();
-    for name in ["content-type", "x-grpc-web", "x-user-agent", "grpc-timeout", "bowshot-time-zone"] {
-        assert!(allowed.split(", ").any(|known| known == name), "{name} in {allowed}");
-    }
-    assert!(!allowed.contains("x-other"), "{allowed}");
-    assert_eq!(reply.status, 204);
-    running.stop().await;
-}
-
-#[tokio::test]
 async fn an_answer_has_its_place_until_it_has_gone_out() {
     let limits = Limits { max_connections_per_address: 1, ..Limits::default() };
     let (running, echo) = open(limits, false).await;

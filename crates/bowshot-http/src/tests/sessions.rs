@@ -1,26 +1,10 @@
-//! Sessions that clients make, and queries by their ids.
+//! Sessions that clients make.
 
 use super::{Running, choices};
-use bowshot_api::{Limits, QueryId};
-use serde_json::json;
+use bowshot_api::Limits;
 use std::time::Duration;
 
 const SQL: (&str, &str) = ("content-type", "text/plain");
-
-#[tokio::test]
-async fn queries_are_cancelled_by_their_ids() {
-    let running = Running::start().await;
-    let started = running.ask("POST", "/v1/queries", &[SQL], b"rows 1").await.json();
-    let path = format!("/v1/queries/{}", started["query_id"].as_str().expect("an id"));
-    let reply = running.ask("DELETE", &path, &[], b"").await;
-    assert_eq!(reply.json(), json!({"query_id": started["query_id"], "state": "cancelled"}));
-    assert_eq!(running.ask("GET", &path, &[], b"").await.json()["state"], "cancelled");
-    assert_eq!(running.ask("GET", &format!("{path}/rows"), &[], b"").await.status, 499);
-    let unknown = format!("/v1/queries/{}", QueryId::random());
-    assert_eq!(running.ask("GET", &unknown, &[], b"").await.status, 404);
-    assert_eq!(running.ask("GET", "/v1/queries/1", &[], b"").await.error(), "400 invalid: invalid query id");
-    running.stop().await;
-}
 
 #[tokio::test]
 async fn a_session_that_works_is_not_idle() {

@@ -2,7 +2,6 @@
 
 use super::Running;
 use arrow::array::{ArrayRef, Int64Array, StringArray};
-use arrow::datatypes::DataType;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
 use serde_json::json;
@@ -75,23 +74,6 @@ async fn texts_go_in() {
         let reply = running.ask(method, "/v1/tables/t", &[form], body.as_bytes()).await;
         assert_eq!(reply.status, 200, "{body}: {}", reply.text());
         assert_eq!(written(&running), expected, "{body}");
-    }
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn long_texts_go_in_by_parts() {
-    let running = Running::start().await;
-    let lines: Vec<String> = (0..200_000).map(|n| format!("{n},text {n}")).collect();
-    let csv = format!("n,s\n{}\n", lines.join("\n"));
-    let objects: Vec<String> = (0..200_000).map(|n| format!("{{\"n\":{n},\"s\":\"text {n}\"}}")).collect();
-    let array = format!("[{}]", objects.join(",\n"));
-    for (form, body) in [(CSV, csv), (JSON, array), (LINES, objects.join("\n"))] {
-        let reply = running.ask("PUT", "/v1/tables/new", &[form], body.as_bytes()).await;
-        assert_eq!(reply.json(), json!({"rows_affected": 200_000}), "{form:?}");
-        let written = std::mem::take(&mut *running.server.written.lock());
-        assert!(written.len() > 1 && written.iter().all(|batch| batch.num_rows() <= 16_384));
-        assert!(written.iter().all(|batch| batch.column(0).data_type() == &DataType::Int64));
     }
     running.stop().await;
 }

@@ -5,7 +5,6 @@ use super::*;
 use crate::Storage;
 use crate::durable::vacuum;
 use bowshot_formats::table_version::AsOf;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -50,35 +49,6 @@ fn a_file_that_loses_many_rows_is_written_anew() {
     assert_eq!(ids(&now(&store)), (1251..10_000).collect::<Vec<_>>());
     change(&store, |table| table.unwrap().delete(&store, &(0..8749).collect::<Vec<_>>()).unwrap().0);
     assert_eq!((now(&store).rows(), now(&store).segment_count()), (0, 0));
-}
-
-#[tokio::test]
-async fn queries_skip_them_and_find_addresses() {
-    let folder = tempfile::tempdir().unwrap();
-    let runtime = Arc::new(RuntimeEnv::default());
-    let store = super::durable::open_at(folder.path(), &runtime, None).unwrap();
-    insert(&store, &rows(0..10_000));
-    insert(&store, &rows(10_000..10_010));
-    for id in [5, 6, 10_003] {
-        delete(&store, id);
-    }
-    let context = datafusion::prelude::SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
-    let table = now(&store);
-    context.register_table("t", table.addressed_provider("_address")).unwrap();
-    for (sql, expected) in [
-        ("SELECT count(*) FROM t", vec![10_007]),
-        ("SELECT min(id) FROM t WHERE id >= 5", vec![7]),
-        ("SELECT id FROM t WHERE id BETWEEN 4 AND 8 ORDER BY id", vec![4, 7, 8]),
-        ("SELECT CAST(_address AS BIGINT) FROM t WHERE id BETWEEN 4 AND 8 ORDER BY id", vec![4, 7, 8]),
-        ("SELECT count(*) FROM (SELECT id FROM t LIMIT 10005) AS l", vec![10_005]),
-    ] {
-        let found = context.sql(sql).await.unwrap().collect().await.unwrap();
-        let found: Vec<i64> = found
-            .iter()
-            .flat_map(|rows| rows.column(0).as_primitive::<Int64Type>().values().to_vec())
-            .collect();
-        assert_eq!(found, expected, "{sql}");
-    }
 }
 
 #[test]

@@ -1,13 +1,12 @@
-//! The data folder: what is there after a restart, earlier versions, upkeep, and what others read.
+//! The data folder: what is kept, left alone and removed there. Restarts, versions, VACUUM and OPTIMIZE of whole servers are tested in
+//! `tests/clients/test_durable.py`, what others read in `test_delta.py`.
 
 use super::*;
 use crate::{External, LastRefresh, Materialized, SourceVersion, Storage, StoreOptions, TablesPlace};
 use bowshot_formats::read_options::OptionValue;
-use bowshot_formats::table_version::AsOf;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -138,75 +137,6 @@ fn external_tables_are_there_after_a_restart() {
 }
 
 #[test]
-fn what_was_committed_is_there_after_a_restart() {
-    let (folder, store) = fresh();
-    insert(&store, &rows(0..3));
-    insert(&store, &rows(10..20_000));
-    delete(&store, 11);
-    let (expected, version) = (sorted(&now(&store)), now(&store).version());
-    let kept_in_memory =
-        store.snapshot().with_entry(&name("m"), Entry::Table(Arc::new(Table::new(definition()))));
-    store.commit(&store.snapshot(), &Arc::new(kept_in_memory.unwrap())).unwrap();
-    let store = reopened(store, &folder);
-    assert_eq!(sorted(&now(&store)), expected);
-    assert_eq!(now(&store).version(), version);
-    assert_eq!(now(&store).definition().as_ref(), &durable());
-    assert!(store.snapshot().entry(&name("m")).is_none());
-    // Segments get numbers that nobody has.
-    insert(&store, &rows([-1]));
-    assert_eq!(sorted(&now(&store)).len(), expected.len() + 1);
-}
-
-#[test]
-fn earlier_versions_can_be_read_until_they_are_forgotten() {
-    let (folder, store) = fresh();
-    insert(&store, &rows(0..2));
-    insert(&store, &rows(2..10_000));
-    change(&store, |table| table.unwrap().truncate());
-    insert(&store, &rows(5..6));
-    let store = reopened(store, &folder);
-    let table = now(&store);
-    let at = |version| store.table_as_of(&table, AsOf::Version(version)).map(|table| sorted(&table));
-    assert_eq!(at(0).unwrap(), [0, 1]);
-    assert_eq!(at(1).unwrap().len(), 10_000);
-    assert_eq!(at(2).unwrap(), [] as [i64; 0]);
-    assert_eq!(at(3).unwrap(), [5]);
-    assert!(matches!(at(4), Err(Error::NoVersion(_))));
-    let history = store.history().unwrap();
-    let told: Vec<_> = history.iter().map(|v| (v.operation.as_str(), v.rows_added, v.rows_removed)).collect();
-    assert_eq!(told, [("CREATE", 2, 0), ("INSERT", 9_998, 0), ("DELETE", 0, 10_000), ("INSERT", 1, 0)]);
-    let first = history[0].committed;
-    let as_of = store.table_as_of(&table, AsOf::Time(first)).unwrap();
-    assert_eq!(sorted(&as_of), [0, 1]);
-
-    // Somebody still reads version 1: its file goes when he is done.
-    let reader = store.table_as_of(&table, AsOf::Version(1)).unwrap();
-    let done = store.vacuum(&table, chrono::Duration::zero()).unwrap();
-    assert_eq!((done.versions, done.files), (3, 1));
-    assert_eq!(sorted(&reader).len(), 10_000);
-    assert_eq!(files(folder.path()).len(), 1);
-    drop(reader);
-    assert_eq!(files(folder.path()).len(), 0);
-    assert!(matches!(at(1), Err(Error::NoVersion(_))));
-    assert_eq!(at(3).unwrap(), [5]);
-}
-
-#[test]
-fn rows_move_from_the_catalog_into_files() {
-    let (folder, store) = fresh();
-    for id in 0..10 {
-        insert(&store, &rows([id]));
-    }
-    change(&store, |table| {
-        let (table, done) = table.unwrap().optimized(&store).unwrap();
-        assert_eq!((done.before, done.after), (10, 1));
-        table
-    });
-    assert_eq!(ids(&now(&store)), (0..10).collect::<Vec<_>>());
-    assert_eq!(files(folder.path()).len(), 1);
-}
-
-#[test]
 fn what_no_commit_took_leaves_nothing() {
     let (folder, store) = fresh();
     let table = Table::new(durable());
@@ -227,26 +157,6 @@ fn what_no_commit_took_leaves_nothing() {
 }
 
 #[test]
-fn commits_at_the_same_time_all_count_once() {
-    let (folder, store) = fresh();
-    insert(&store, &rows([-1]));
-    thread::scope(|scope| {
-        for writer in 0..8 {
-            let store = &store;
-            scope.spawn(move || {
-                for row in 0..25 {
-                    insert(store, &rows([writer * 1000 + row]));
-                }
-            });
-        }
-    });
-    let expected = now(&store).rows();
-    assert_eq!(expected, 201);
-    drop(store);
-    assert_eq!(sorted(&now(&open(folder.path()))).len(), 201);
-}
-
-#[test]
 fn a_catalog_that_is_none_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.sqlite");
@@ -259,80 +169,6 @@ fn a_catalog_that_is_none_is_left_alone() {
     let error = try_open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("catalog.sqlite"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-}
-
-#[test]
-fn a_missing_file_is_the_problem_of_its_table() {
-    let (folder, store) = fresh();
-    insert(&store, &rows(0..10_000));
-    drop(store);
-    let file = files(folder.path()).pop().unwrap();
-    fs::remove_file(&file).unwrap();
-    let store = open(folder.path());
-    let error = now(&store).batches().next().unwrap().unwrap_err();
-    assert!(error.to_string().contains(&file.display().to_string()), "{error}");
-}
-
-#[tokio::test]
-async fn a_query_reads_files_and_memory_and_finds_its_rows_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let runtime = Arc::new(RuntimeEnv::default());
-    let store = open_with(folder.path(), &runtime).unwrap();
-    insert(&store, &rows(0..10_000));
-    insert(&store, &rows(10_000..10_010));
-    insert(&store, &rows(20_000..40_000));
-    let context = SessionContext::new_with_config_rt(SessionConfig::new(), Arc::clone(&runtime));
-    let table = now(&store);
-    context.register_table("t", table.addressed_provider("_address")).unwrap();
-    let sql = "SELECT _address, id FROM t WHERE id % 5000 = 7 OR id = 10005 ORDER BY id";
-    let found = context.sql(sql).await.unwrap().collect().await.unwrap();
-    let found = arrow::compute::concat_batches(&found[0].schema(), &found).unwrap();
-    let wanted: Vec<i64> = found.column(1).as_primitive::<Int64Type>().values().to_vec();
-    assert_eq!(wanted, [7, 5007, 10005, 10007, 20007, 25007, 30007, 35007]);
-    let addresses = found.column(0).as_primitive::<UInt64Type>().values().to_vec();
-    let (left, gone) = table.delete(&store, &addresses).unwrap();
-    assert_eq!(gone, 8);
-    assert!(ids(&left).iter().all(|id| !wanted.contains(id)));
-    assert_eq!(left.rows(), 30_002);
-}
-
-#[test]
-fn the_delta_log_says_what_the_files_are() {
-    let (_folder, store) = fresh();
-    insert(&store, &rows(0..10_000));
-    insert(&store, &rows(10_000..20_000));
-    delete(&store, 3);
-    let log = store.location(&now(&store)).unwrap().join("_delta_log");
-    let entry = |version: u32| fs::read_to_string(log.join(format!("{version:020}.json"))).unwrap();
-    assert!(entry(0).contains("\"protocol\"") && entry(0).contains("\"metaData\""));
-    assert_eq!(entry(1).matches("\"add\"").count(), 1);
-    assert!(!log.join(format!("{:020}.json", 2)).exists(), "no file has changed");
-    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
-    assert_eq!((entry(2).matches("\"add\"").count(), entry(2).matches("\"remove\"").count()), (1, 2));
-    assert!(!log.join(format!("{:020}.json", 3)).exists());
-}
-
-#[test]
-fn uniting_segments_is_nobodys_conflict() {
-    let (folder, store) = fresh();
-    for id in 0..4 {
-        insert(&store, &rows([id * 10, id * 10 + 1]));
-    }
-    let base = store.snapshot();
-    let table = get(&base, "t");
-    let (left, _) = table.delete(&store, &[address_of(&table, 20).unwrap()]).unwrap();
-    let mine = base.with_entry(&name("t"), Entry::Table(Arc::new(left))).unwrap();
-    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
-    insert(&store, &rows(100..6000));
-    store.commit(&base, &Arc::new(mine)).unwrap();
-    let expected: Vec<i64> = [0, 1, 10, 11, 21, 30, 31].into_iter().chain(100..6000).collect();
-    assert_eq!(sorted(&now(&store)), expected);
-    drop((base, table));
-    let store = reopened(store, &folder);
-    assert_eq!(sorted(&now(&store)), expected);
-    // What came back under another number is still there when its first number is forgotten.
-    store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
-    assert_eq!(sorted(&now(&store)), expected);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! What changes make of a table.
 
 use super::*;
-use arrow::compute::cast;
 use bowshot_api::ErrorKind;
 
 #[test]
@@ -29,15 +28,6 @@ fn deleting_rewrites_only_what_loses_rows() {
 }
 
 #[test]
-fn deleting_nothing_changes_nothing() {
-    let store = store();
-    let before = table(&store, [rows(0..4)]);
-    let (after, gone) = before.delete(&store, &[]).unwrap();
-    assert_eq!(gone, 0);
-    assert!(before.same(&after));
-}
-
-#[test]
 fn deleting_a_row_that_is_not_there_fails() {
     let store = store();
     let table = table(&store, [rows(0..4)]);
@@ -45,33 +35,6 @@ fn deleting_a_row_that_is_not_there_fails() {
         let error = bowshot_api::Error::from(table.delete(&store, &[0, address]).unwrap_err());
         assert_eq!(error.kind(), ErrorKind::Internal);
     }
-}
-
-#[test]
-fn truncating_leaves_the_table() {
-    let store = store();
-    let before = table(&store, [rows(0..4)]);
-    let after = before.truncate();
-    assert_eq!((after.rows(), after.bytes(), after.segment_count()), (0, 0, 0));
-    assert_eq!((after.id(), after.definition()), (before.id(), before.definition()));
-}
-
-#[tokio::test]
-async fn redefining_rewrites_the_rows() {
-    let store = store();
-    let before = table(&store, [rows(0..4), rows(4..8)]);
-    let mut wider = definition();
-    wider.columns[1] = column("price", DataType::Float64, true);
-    let schema = wider.schema();
-    let rewrite = |rows: &RecordBatch| {
-        let price = cast(rows.column(1), &DataType::Float64)?;
-        Ok(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(rows.column(0)), price])?)
-    };
-    let after = Arc::new(before.redefine(&store, wider, false, rewrite).unwrap());
-    assert_eq!(after.id(), before.id());
-    let sql = "SELECT arrow_cast(sum(price), 'Int64') FROM t";
-    assert_eq!(integers(after.provider(), sql).await, [230]);
-    assert_eq!(integers(before.provider(), "SELECT sum(value) FROM t").await, [230]);
 }
 
 #[test]

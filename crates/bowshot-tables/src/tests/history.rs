@@ -1,29 +1,7 @@
-//! Many transactions at once: threads that try again until they succeed, and random histories beside a model.
+//! Random histories of many transactions at once, beside a model.
 
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Barrier;
-
-const THREADS: i64 = 4;
-const ROUNDS: i64 = 60;
-
-/// Runs the change on the newest snapshot until it commits; the first time not before all threads have changed theirs.
-/// Gives the number of conflicts.
-fn until_committed(store: &Arc<TableStore>, all: &Barrier, change: impl Fn(&Snapshot) -> Snapshot) -> i64 {
-    let mut conflicts = 0;
-    loop {
-        let base = store.snapshot();
-        let changed = Arc::new(change(&base));
-        if conflicts == 0 {
-            all.wait();
-        }
-        match store.commit(&base, &changed) {
-            Ok(_) => return conflicts,
-            Err(Error::Conflict { .. }) => conflicts += 1,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
 
 /// The table's rows by id.
 fn contents(table: &Table) -> BTreeMap<i64, Option<i64>> {
@@ -40,58 +18,6 @@ fn contents(table: &Table) -> BTreeMap<i64, Option<i64>> {
 fn updated(store: &Arc<TableStore>, table: &Table, id: i64, value: i64) -> Table {
     let left = without(store, table, id);
     appended(store, &left, [pairs([(id, Some(value))])])
-}
-
-/// Runs the rounds of each thread at the same time, with its number and that of the round. Gives all conflicts.
-fn in_threads(round: impl Fn(i64, i64) -> i64 + Sync) -> i64 {
-    let rounds = &|thread| (0..ROUNDS).map(|at| round(thread, at)).sum::<i64>();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || rounds(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
-    })
-}
-
-#[test]
-fn no_update_of_a_thread_is_lost() {
-    let (store, all) = (store(), Barrier::new(THREADS as usize));
-    put(&store, "t", table(&store, [pairs([(0, Some(0)), (1, Some(0))])]));
-    let conflicts = in_threads(|thread, round| {
-        let own = 100 + thread * ROUNDS + round;
-        let updates = until_committed(&store, &all, |base| {
-            let (before, counter) = (get(base, "t"), round % 2);
-            let value = contents(&before)[&counter].unwrap() + 1;
-            let after = updated(&store, &before, counter, value);
-            put_rows(base, appended(&store, &after, [pairs([(own, Some(1))])]))
-        });
-        let take_out =
-            |base: &Snapshot| put_rows(base, without(&store, &get(base, "t"), own).as_ref().clone());
-        let deletes = if round % 3 == 0 { until_committed(&store, &all, take_out) } else { 0 };
-        updates + deletes
-    });
-    // Of those who change the same counter at the same time, one is first.
-    assert!(conflicts >= (THREADS - 1) * ROUNDS, "{conflicts}");
-    let found = contents(&get(&store.snapshot(), "t"));
-    assert_eq!((found[&0], found[&1]), (Some(THREADS * ROUNDS / 2), Some(THREADS * ROUNDS / 2)));
-    assert_eq!(found.len() as i64, 2 + THREADS * ROUNDS * 2 / 3);
-    commit(&store, |base| base.without_entry(&name("t"))).unwrap();
-    assert_eq!(store.memory_bytes(), 0);
-}
-
-#[test]
-fn appends_of_threads_never_conflict() {
-    let (store, all) = (store(), Barrier::new(THREADS as usize));
-    put(&store, "t", Arc::new(Table::new(definition())));
-    let conflicts = in_threads(|thread, round| {
-        let new = thread * ROUNDS + round;
-        until_committed(&store, &all, |base| put_rows(base, appended(&store, &get(base, "t"), [rows([new])])))
-    });
-    assert_eq!(conflicts, 0);
-    let found: Vec<i64> = contents(&get(&store.snapshot(), "t")).into_keys().collect();
-    assert_eq!(found, (0..THREADS * ROUNDS).collect::<Vec<_>>());
-}
-
-fn put_rows(snapshot: &Snapshot, table: Table) -> Snapshot {
-    snapshot.with_entry(&name("t"), Entry::Table(Arc::new(table))).unwrap()
 }
 
 /// Numbers that look random and are the same in every run (splitmix64).

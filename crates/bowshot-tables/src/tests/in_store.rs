@@ -1,16 +1,14 @@
-//! Tables whose files are in an object store: what is there, what is not, and what is left without the copies beside the catalog.
+//! Tables whose files are in an object store: what is read, moved, removed and refused there. Kills, backups and other readers are
+//! tested in `tests/sources/test_tables.py`.
 
-use super::durable::{change, delete, durable, files, insert, now, open_at, sorted};
+use super::durable::{delete, files, insert, now, open_at, sorted};
 use super::store_with_tags::StoreWithTags;
 use super::*;
 use crate::TablesPlace;
-use crate::durable::backup::{Backup, Share, Stop, backup, restore};
-use crate::durable::verify::{Depth, verify};
-use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::ObjectFolder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,14 +78,6 @@ impl World {
     }
 }
 
-/// Waits until the log has so many entries, without a gap. What is committed before an entry is written comes into the same one.
-fn until_entries(world: &World, least: usize) {
-    until("the log is written", || {
-        let (_, entries) = world.rows_and_entries();
-        entries.len() >= least && entries.iter().copied().eq(0..entries.len() as u64)
-    });
-}
-
 /// Ends a store, with the threads that look after it.
 fn end(store: Arc<TableStore>) {
     let weak = Arc::downgrade(&store);
@@ -105,35 +95,6 @@ fn until(what: &str, check: impl Fn() -> bool) {
 
 fn drop_table(store: &Arc<TableStore>) {
     commit(store, |base| base.without_entry(&name("t"))).unwrap();
-}
-
-#[test]
-fn what_was_committed_needs_nothing_but_the_catalog() {
-    let (world, store) = World::with_rows();
-    until_entries(&world, 1);
-    insert(&store, &rows(10_000..20_000));
-    until_entries(&world, 2);
-    delete(&store, 11);
-    until_entries(&world, 3);
-    insert(&store, &rows([-5]));
-    let expected = sorted(&now(&store));
-    assert_eq!(
-        store.location(&now(&store)).unwrap(),
-        Path::new(&format!("s3://bucket/tables/{}", now(&store).id()))
-    );
-    end(store);
-    world.lose_copies();
-    let store = world.open();
-    assert_eq!(sorted(&now(&store)), expected);
-    // Earlier versions, and changes of what is not here.
-    let table = now(&store);
-    assert_eq!(store.table_as_of(&table, AsOf::Version(0)).unwrap().rows(), 10_000);
-    delete(&store, 12_000);
-    until_entries(&world, 4);
-    insert(&store, &rows(30_000..40_000));
-    assert_eq!(now(&store).rows(), expected.len() as u64 - 1 + 10_000);
-    // The log goes on where it was.
-    until_entries(&world, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,26 +116,6 @@ async fn queries_read_what_is_in_the_store_alone() {
 }
 
 #[test]
-fn nothing_is_left_of_what_nobody_needs() {
-    let world = World::new();
-    let store = world.open();
-    let table = Table::new(durable());
-    let segment = store.copied(&table, vec![rows(0..10_000)]).unwrap();
-    assert_eq!(world.rows_and_entries().0, 1);
-    drop(segment);
-    until("what no commit took is gone", || world.names().is_empty());
-    insert(&store, &rows(0..10_000));
-    insert(&store, &rows(10_000..20_000));
-    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
-    assert_eq!(world.rows_and_entries().0, 3);
-    store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
-    until("VACUUM has removed two files", || world.rows_and_entries().0 == 1);
-    assert_eq!(sorted(&now(&store)).len(), 20_000);
-    drop_table(&store);
-    until("DROP has removed all", || world.names().is_empty());
-}
-
-#[test]
 fn a_drop_is_done_to_its_end_by_the_next_start() {
     let (world, store) = World::with_rows();
     // Somebody reads the table until the end.
@@ -186,19 +127,6 @@ fn a_drop_is_done_to_its_end_by_the_next_start() {
     let store = world.open();
     until("all is removed", || world.names().is_empty());
     end(store);
-}
-
-#[test]
-fn copies_take_no_more_room_than_they_may() {
-    let world = World { cache_bytes: 0, ..World::new() };
-    let store = world.open();
-    insert(&store, &rows(0..10_000));
-    let table = now(&store);
-    until("the copy is gone", || files(&world.data()).is_empty());
-    assert_eq!(sorted(&table).len(), 10_000);
-    // Fetched as a whole for that, and gone again.
-    until("the copy is gone again", || files(&world.data()).is_empty());
-    assert_eq!(world.rows_and_entries().0, 1);
 }
 
 #[test]
@@ -288,42 +216,6 @@ fn an_old_catalog_removes_nothing() {
         matches!(store.copied(&table, vec![rows(0..10_000)]), Err(Error::NotOurs { .. }))
     });
     assert!(names.iter().all(|name| world.names().contains(name)));
-    end(store);
-}
-
-#[test]
-fn backups_have_what_is_in_the_store_alone() {
-    let (world, store) = World::with_rows();
-    until_entries(&world, 1);
-    insert(&store, &rows(10_000..20_000));
-    until("the log is written", || world.rows_and_entries().1 == [0, 1]);
-    end(store);
-    world.lose_copies();
-    let stop = Stop::new(false);
-    let found = verify(&world.data(), Depth::Rows, &stop).unwrap();
-    assert_eq!((found.faults.len(), found.in_store, found.remarks.len()), (0, 2, 1), "{found:?}");
-    let (into, back) = (world.disk.path().join("backup"), world.disk.path().join("back"));
-    let mut wanted = Backup { data: world.data(), into: into.clone(), share: Share::Nothing, store: None };
-    let error = backup(&wanted, &stop).unwrap_err();
-    assert!(matches!(error, Error::OnlyInStore { files: 2, .. }), "{error}");
-    wanted.store = Some(world.objects.clone());
-    assert_eq!(backup(&wanted, &stop).unwrap().tables, 1);
-    restore(&into, &back, &stop).unwrap();
-    // It is a folder of its own, with a log that begins anew.
-    let store = open_at(&back, &RuntimeEnv::default(), None).unwrap();
-    assert_eq!(sorted(&now(&store)).len(), 20_000);
-    insert(&store, &rows(20_000..30_000));
-    end(store);
-    assert_eq!(verify(&back, Depth::Rows, &stop).unwrap().faults, []);
-    // The place is not given to it, and another one is.
-    let moved = World { disk: tempfile::tempdir().unwrap(), objects: world.objects.clone(), cache_bytes: 0 };
-    fs::rename(&back, moved.data()).unwrap();
-    assert!(matches!(moved.try_open(), Err(Error::NotOurs { .. })));
-    let moved =
-        World { objects: ObjectFolder::in_store(Arc::new(StoreWithTags::default()), "").unwrap(), ..moved };
-    let store = moved.open();
-    until("its files are there", || moved.rows_and_entries().0 == 3);
-    assert_eq!(now(&store).rows(), 30_000);
     end(store);
 }
 

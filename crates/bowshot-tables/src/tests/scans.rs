@@ -19,30 +19,6 @@ async fn plan(provider: Arc<dyn TableProvider>, sql: &str) -> Arc<dyn ExecutionP
 }
 
 #[tokio::test]
-async fn all_rows_are_read_once() {
-    let store = store();
-    let table = uneven(&store);
-    let mut found = integers(table.provider(), "SELECT id FROM t").await;
-    found.sort_unstable();
-    assert_eq!(found, (0..1000).collect::<Vec<_>>());
-    assert_eq!(
-        integers(table.provider(), "SELECT sum(value) FROM t").await,
-        [(0..1000).filter(|id| id % 5 != 0).map(|id| id * 10).sum::<i64>()]
-    );
-    assert_eq!(integers(table.provider(), "SELECT count(value) FROM t").await, [800]);
-    assert_eq!(integers(table.provider(), "SELECT count(*) FROM t WHERE value > 9000").await, [80]);
-}
-
-#[tokio::test]
-async fn columns_come_in_the_order_of_the_query() {
-    let store = store();
-    let answer = query(uneven(&store).provider(), "SELECT value, id, value + 1 FROM t WHERE id = 7").await;
-    let values: Vec<i64> =
-        answer.columns().iter().map(|column| column.as_primitive::<Int64Type>().value(0)).collect();
-    assert_eq!(values, [70, 7, 71]);
-}
-
-#[tokio::test]
 async fn limits_are_kept() {
     let store = store();
     let table = uneven(&store);
@@ -173,17 +149,4 @@ async fn addresses_come_in_any_projection() {
     assert_eq!(answer.column(2).as_primitive::<UInt64Type>().value(0), address_of(&table, 901).unwrap());
     let limited = query(provider(), "SELECT _address FROM t LIMIT 20").await;
     assert_eq!((limited.num_rows(), limited.column(0).null_count()), (20, 0));
-}
-
-#[tokio::test]
-async fn a_snapshot_reads_the_same_for_ever() {
-    let store = store();
-    let before = put(&store, "t", table(&store, [rows(0..100)]));
-    let provider = get(&before, "t").provider();
-    put(&store, "t", without(&store, &get(&before, "t"), 5));
-    commit(&store, |base| base.without_entry(&name("t"))).unwrap();
-    assert_eq!(
-        integers(provider, "SELECT id FROM t WHERE id < 8 ORDER BY id").await,
-        (0..8).collect::<Vec<_>>()
-    );
 }

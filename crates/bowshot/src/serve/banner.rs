@@ -242,7 +242,6 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expect_test::expect;
 
     #[test]
     fn open_addresses_are_a_danger_of_their_own_kind() {
@@ -294,30 +293,5 @@ mod tests {
         ] {
             assert_eq!(size(bytes), shown);
         }
-    }
-
-    #[test]
-    fn sources_line_up_and_problems_follow() {
-        let served = |name: &str, problem: Option<&str>| Served {
-            name: name.to_owned(),
-            format: "parquet".to_owned(),
-            files: 12,
-            bytes: 3 << 20,
-            path: format!("data/{name}"),
-            read_as: None,
-            problem: problem.map(str::to_owned),
-            looked_at: true,
-        };
-        expect![[r#"
-            table     format   files      size  from
-            größe     parquet     12  3.00 MiB  data/größe
-            lineitem  broken                    data/lineitem
-
-            table `lineitem` cannot be read: `data/lineitem` holds no data file
-        "#]]
-        .assert_eq(&table(&[
-            served("größe", None),
-            served("lineitem", Some("`data/lineitem` holds no data file")),
-        ]));
     }
 }

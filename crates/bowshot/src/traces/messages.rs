@@ -5,125 +5,96 @@
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What is sent.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ExportTraceServiceRequest {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) resource_spans: Vec<ResourceSpans>,
+/// Messages: their fields, each with its encoding and its number.
+macro_rules! messages {
+    ($($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $field:ident: $value:ty = ($($encoding:tt)*),)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Message)]
+        pub(super) struct $name {
+            $($(#[$note])* #[prost($($encoding)*)] pub(super) $field: $value,)*
+        }
+    )*};
 }
 
-/// What is answered.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ExportTraceServiceResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) partial_success: Option<ExportTracePartialSuccess>,
-}
+messages! {
+    /// What is sent.
+    ExportTraceServiceRequest {
+        resource_spans: Vec<ResourceSpans> = (message, repeated, tag = "1"),
+    }
 
-/// What of it was not taken.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ExportTracePartialSuccess {
-    #[prost(int64, tag = "1")]
-    pub(super) rejected_spans: i64,
-    #[prost(string, tag = "2")]
-    pub(super) error_message: String,
-}
+    /// What is answered.
+    ExportTraceServiceResponse {
+        partial_success: Option<ExportTracePartialSuccess> = (message, optional, tag = "1"),
+    }
 
-/// Spans of one process.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ResourceSpans {
-    #[prost(message, optional, tag = "1")]
-    pub(super) resource: Option<Resource>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) scope_spans: Vec<ScopeSpans>,
-}
+    /// What of it was not taken.
+    ExportTracePartialSuccess {
+        rejected_spans: i64 = (int64, tag = "1"),
+        error_message: String = (string, tag = "2"),
+    }
 
-/// A process.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) attributes: Vec<KeyValue>,
-}
+    /// Spans of one process.
+    ResourceSpans {
+        resource: Option<Resource> = (message, optional, tag = "1"),
+        scope_spans: Vec<ScopeSpans> = (message, repeated, tag = "2"),
+    }
 
-/// Spans that one library has made.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ScopeSpans {
-    #[prost(message, optional, tag = "1")]
-    pub(super) scope: Option<InstrumentationScope>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) spans: Vec<Span>,
-}
+    /// A process.
+    Resource {
+        attributes: Vec<KeyValue> = (message, repeated, tag = "1"),
+    }
 
-/// A library that makes spans.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InstrumentationScope {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(string, tag = "2")]
-    pub(super) version: String,
-}
+    /// Spans that one library has made.
+    ScopeSpans {
+        scope: Option<InstrumentationScope> = (message, optional, tag = "1"),
+        spans: Vec<Span> = (message, repeated, tag = "2"),
+    }
 
-/// A piece of work. The fields are in the order of the protocol's text, not of their numbers.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Span {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(super) trace_id: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(super) span_id: Vec<u8>,
-    /// Empty: there is none.
-    #[prost(bytes = "vec", tag = "4")]
-    pub(super) parent_span_id: Vec<u8>,
-    #[prost(fixed32, tag = "16")]
-    pub(super) flags: u32,
-    #[prost(string, tag = "5")]
-    pub(super) name: String,
-    #[prost(enumeration = "SpanKind", tag = "6")]
-    pub(super) kind: i32,
-    #[prost(fixed64, tag = "7")]
-    pub(super) start_time_unix_nano: u64,
-    #[prost(fixed64, tag = "8")]
-    pub(super) end_time_unix_nano: u64,
-    #[prost(message, repeated, tag = "9")]
-    pub(super) attributes: Vec<KeyValue>,
-    #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
-    #[prost(message, optional, tag = "15")]
-    pub(super) status: Option<Status>,
-}
+    /// A library that makes spans.
+    InstrumentationScope {
+        name: String = (string, tag = "1"),
+        version: String = (string, tag = "2"),
+    }
 
-/// What happened at one time of a span.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Event {
-    #[prost(fixed64, tag = "1")]
-    pub(super) time_unix_nano: u64,
-    #[prost(string, tag = "2")]
-    pub(super) name: String,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) attributes: Vec<KeyValue>,
-}
+    /// A piece of work. The fields are in the order of the protocol's text, not of their numbers.
+    Span {
+        trace_id: Vec<u8> = (bytes = "vec", tag = "1"),
+        span_id: Vec<u8> = (bytes = "vec", tag = "2"),
+        /// Empty: there is none.
+        parent_span_id: Vec<u8> = (bytes = "vec", tag = "4"),
+        flags: u32 = (fixed32, tag = "16"),
+        name: String = (string, tag = "5"),
+        kind: i32 = (enumeration = "SpanKind", tag = "6"),
+        start_time_unix_nano: u64 = (fixed64, tag = "7"),
+        end_time_unix_nano: u64 = (fixed64, tag = "8"),
+        attributes: Vec<KeyValue> = (message, repeated, tag = "9"),
+        events: Vec<Event> = (message, repeated, tag = "11"),
+        status: Option<Status> = (message, optional, tag = "15"),
+    }
 
-/// How a span has ended.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Status {
-    #[prost(string, tag = "2")]
-    pub(super) message: String,
-    #[prost(enumeration = "StatusCode", tag = "3")]
-    pub(super) code: i32,
-}
+    /// What happened at one time of a span.
+    Event {
+        time_unix_nano: u64 = (fixed64, tag = "1"),
+        name: String = (string, tag = "2"),
+        attributes: Vec<KeyValue> = (message, repeated, tag = "3"),
+    }
 
-/// An attribute.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct KeyValue {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) value: Option<AnyValue>,
-}
+    /// How a span has ended.
+    Status {
+        message: String = (string, tag = "2"),
+        code: i32 = (enumeration = "StatusCode", tag = "3"),
+    }
 
-/// The value of an attribute.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AnyValue {
-    #[prost(oneof = "Value", tags = "1, 2, 3, 4")]
-    pub(super) value: Option<Value>,
+    /// An attribute.
+    KeyValue {
+        key: String = (string, tag = "1"),
+        value: Option<AnyValue> = (message, optional, tag = "2"),
+    }
+
+    /// The value of an attribute.
+    AnyValue {
+        value: Option<Value> = (oneof = "Value", tags = "1, 2, 3, 4"),
+    }
 }
 
 /// See [`AnyValue`].
