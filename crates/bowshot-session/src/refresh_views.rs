@@ -5,8 +5,11 @@ use crate::server::Shared;
 use crate::session::ClientSession;
 use crate::task;
 use bowshot_api::{Lifecycle, OptionValue, Principal, Request, Result, Session};
+use bowshot_engine::DuePipe;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -24,15 +27,26 @@ pub(crate) async fn refresh_views(shared: Weak<Shared>) {
     }
 }
 
-/// The same for pipes, beside it: neither waits for the other.
+/// The same for pipes, each in a task of its own: one whose store is slow, or whose files are large, holds up no other.
 pub(crate) async fn load_pipes(shared: Weak<Shared>) {
+    let (mut tasks, mut at_work) = (JoinSet::new(), HashMap::new());
     while let Some(found) = next(&shared).await {
+        while let Some(ended) = tasks.try_join_next_with_id() {
+            at_work.remove(&ended.map_or_else(|error| error.id(), |(task, ())| task));
+        }
         let Some(server) = found else { continue };
-        for due in server.engine.due_loads().await {
-            let outcome = run(&server, due.owner(), None, due.sql()).await;
-            server.engine.note_load(&due, outcome);
+        let due = server.engine.due_pipes(|pipe| at_work.values().any(|busy| *busy == pipe));
+        for due in due {
+            let pipe = due.id();
+            at_work.insert(tasks.spawn(load_pipe(Arc::clone(&server), due)).id(), pipe);
         }
     }
+}
+
+async fn load_pipe(server: Arc<Shared>, due: DuePipe) {
+    let Some(due) = server.engine.due_load(due).await else { return };
+    let outcome = run(&server, due.owner(), None, due.sql()).await;
+    server.engine.note_load(&due, outcome);
 }
 
 /// The server after a pause, if it is ready; `None` when it is no more.

@@ -6,7 +6,7 @@ mod due_loads;
 mod due_refreshes;
 mod part;
 
-pub use due_loads::DueLoad;
+pub use due_loads::{DueLoad, DuePipe};
 pub use due_refreshes::DueRefresh;
 
 use crate::catalog::lazy_state::SpareStates;
