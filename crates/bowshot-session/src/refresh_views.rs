@@ -21,7 +21,8 @@ pub(crate) async fn refresh_views(shared: Weak<Shared>) {
         let engine = server.engine.clone();
         let due = task::run(server.engine.runtime(), async move { Ok(engine.due_refreshes().await) }).await;
         for due in due.unwrap_or_default() {
-            let outcome = run(&server, due.owner(), Some(due.dialect()), due.sql()).await;
+            let how = How { dialect: Some(due.dialect()), in_background: due.is_in_background() };
+            let outcome = run(&server, due.owner(), how, due.sql()).await;
             server.engine.note_refresh(&due, outcome);
         }
     }
@@ -45,7 +46,7 @@ pub(crate) async fn load_pipes(shared: Weak<Shared>) {
 
 async fn load_pipe(server: Arc<Shared>, due: DuePipe) {
     let Some(due) = server.engine.due_load(due).await else { return };
-    let outcome = run(&server, due.owner(), None, due.sql()).await;
+    let outcome = run(&server, due.owner(), How::default(), due.sql()).await;
     server.engine.note_load(&due, outcome);
 }
 
@@ -56,17 +57,24 @@ async fn next(shared: &Weak<Shared>) -> Option<Option<Arc<Shared>>> {
     Some(Some(server).filter(|server| server.lifecycle() == Lifecycle::Ready))
 }
 
+/// How a statement of the server runs.
+#[derive(Default)]
+struct How<'a> {
+    /// The default one when `None`.
+    dialect: Option<&'a str>,
+    /// Whether it leaves most of the machine to others.
+    in_background: bool,
+}
+
 /// The statement is admitted, logged and authorized as one of a client.
-async fn run(
-    server: &Arc<Shared>,
-    owner: Result<Principal>,
-    dialect: Option<&str>,
-    sql: String,
-) -> Result<()> {
+async fn run(server: &Arc<Shared>, owner: Result<Principal>, how: How<'_>, sql: String) -> Result<()> {
     let owner = owner?;
     let engine = server.engine.open_session(&owner)?;
+    if how.in_background {
+        engine.run_in_background()?;
+    }
     let session = ClientSession::new(owner, engine, Arc::clone(server));
-    let chosen = match dialect {
+    let chosen = match how.dialect {
         Some(dialect) => session.set_option("dialect", Some(OptionValue::String(dialect.to_owned()))).await,
         None => Ok(()),
     };
