@@ -39,7 +39,7 @@ const MAX_KINDS: usize = 8;
 const MAX_VIEWS: usize = 20;
 /// How often, and for how long in all, queries must have run.
 const FEWEST_RUNS: u64 = 3;
-const LEAST_TIME: Duration = Duration::from_millis(100);
+const LEAST_TIME: Duration = Duration::from_millis(50);
 /// Rows of the tables from which the rows of a view are estimated.
 const SAMPLE_ROWS: u64 = 100_000;
 /// A view with more rows than this part of its tables saves too little.
