@@ -128,7 +128,9 @@ pub(crate) fn drafts(found: &[(usize, DialectName, Grouping)]) -> Vec<Draft> {
     let mut asked: Vec<(DialectName, &Grouping, BTreeSet<usize>)> = Vec::new();
     for (query, dialect, grouping) in found {
         match asked.iter_mut().find(|(of, there, _)| of == dialect && *there == grouping) {
-            Some((_, _, queries)) => drop(queries.insert(*query)),
+            Some((_, _, queries)) => {
+                queries.insert(*query);
+            }
             None => asked.push((*dialect, grouping, BTreeSet::from([*query]))),
         }
     }

@@ -67,15 +67,15 @@ impl ServerViews {
     }
 
     fn refuse(&self, name: &EntryName) {
-        let refused = &mut self.0.lock().refused;
-        if refused.len() < MAX_REFUSED {
-            refused.insert(name.clone());
+        let mut made = self.0.lock();
+        if made.refused.len() < MAX_REFUSED {
+            made.refused.insert(name.clone());
         }
     }
 
     fn refuses(&self, name: &EntryName) -> bool {
-        let refused = &self.0.lock().refused;
-        refused.len() >= MAX_REFUSED || refused.contains(name)
+        let made = self.0.lock();
+        made.refused.len() >= MAX_REFUSED || made.refused.contains(name)
     }
 
     fn note(&self, (name, view): (&EntryName, Uuid), tables: Vec<(Uuid, Arc<Definition>)>) {
@@ -122,9 +122,7 @@ impl Engine {
             view.bytes <= room && snapshot.entry(&name).is_none() && !self.shared.server_views.refuses(&name)
         });
         match next {
-            Some(view) if store.has_folder() => {
-                Box::pin(self.make_view(view, room)).await
-            }
+            Some(view) if store.has_folder() => Box::pin(self.make_view(view, room)).await,
             _ => Ok(()),
         }
     }
@@ -134,7 +132,7 @@ impl Engine {
         let (store, options) = (&self.shared.parts.tables, self.view_options());
         let is_used = |last: Option<SystemTime>| {
             let unused = last.and_then(|last| last.elapsed().ok()).unwrap_or_default();
-            options.automatic && unused < options.unused_after
+            unused < options.unused_after
         };
         let mut views: Vec<_> = snapshot.tables().collect();
         views.retain(|(_, table)| store.view_usage(table.id()).by_server);
@@ -143,15 +141,14 @@ impl Engine {
         let (mut useless, mut bytes) = (Vec::new(), 0_u64);
         for (name, table) in views.into_iter().rev() {
             let kept = bytes.saturating_add(table.bytes());
-            let is_useless = kept > options.memory_bytes
-                || !is_used(store.view_usage(table.id()).last)
-                || store.refresh_failure(table.id()).is_some()
-                || self.shared.server_views.has_other_tables(table.id(), snapshot)
+            let is_outdated = self.shared.server_views.has_other_tables(table.id(), snapshot)
                 || Box::pin(self.means_something_else(&name, table, snapshot)).await;
-            if is_useless {
-                if store.refresh_failure(table.id()).is_some() {
-                    self.shared.server_views.refuse(&name);
-                }
+            let has_failed = store.refresh_failure(table.id()).is_some();
+            if has_failed && !is_outdated {
+                self.shared.server_views.refuse(&name);
+            }
+            let is_worth_it = kept <= options.memory_bytes && is_used(store.view_usage(table.id()).last);
+            if is_outdated || has_failed || !is_worth_it {
                 useless.push(name);
             } else {
                 bytes = kept;
@@ -162,7 +159,7 @@ impl Engine {
 
     async fn make_view(&self, view: &SuggestedView, room: u64) -> Result<()> {
         let session = server_session(self, view.dialect, (DEFAULT_CATALOG, DEFAULT_SCHEMA))?;
-        Box::pin(run(&session, &format!("CREATE SCHEMA IF NOT EXISTS {DEFAULT_CATALOG}.{SCHEMA}"))).await?;
+        Box::pin(run(&session, &format!("CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))).await?;
         let name = name_of(view);
         self.shared.server_views.refuse(&name);
         let sql = format!("CREATE MATERIALIZED VIEW {name} WITH (storage = 'memory') AS {}", view.definition);
