@@ -211,8 +211,9 @@ fn without_owner(made: &Pinned, name: &EntryName) -> Result<Pinned> {
 
 /// The state before a statement, and that after it, which is not committed.
 async fn written(session: &EngineSession, sql: &str) -> Result<(Pinned, Pinned)> {
-    let plan = session.plan(sql, &session.pin()).await?;
-    let written = session.write(sql, &plan, &[]).await?;
+    let pinned = session.pin();
+    let plan = Box::pin(session.plan(sql, &pinned)).await?;
+    let written = Box::pin(session.write(sql, &plan, &[])).await?;
     Ok((plan.pinned().clone(), written.pinned))
 }
 

@@ -297,7 +297,7 @@ impl Engine {
         let session = server_session(self, draft.dialect, (DEFAULT_CATALOG, DEFAULT_SCHEMA)).ok()?;
         let sql = draft.sample_text(names, SAMPLE_ROWS)?;
         let plan = planned(&session, &sql, pinned).await.ok()?;
-        let run = session.execute(&plan, &[], Parallelism::Default, Layout::default()).await;
+        let run = Box::pin(session.execute(&plan, &[], Parallelism::Default, Layout::default())).await;
         let [groups, single, rows] = first_row(run.ok()?).await?;
         if rows < SAMPLE_ROWS as f64 {
             return Some(groups as u64);
