@@ -259,3 +259,71 @@ impl<'a> Writer<'a> {
         Some(format!("FROM {tables}{condition}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowshot_tables::{Column as TableColumn, Definition, Table};
+    use datafusion::arrow::datatypes::{DataType, Field};
+    use datafusion::datasource::provider_as_source;
+    use datafusion::functions_aggregate::expr_fn::{avg, count, sum};
+    use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
+    use std::sync::Arc;
+
+    fn table() -> Arc<Table> {
+        let column = |name: &str| {
+            let field = Arc::new(Field::new(name, DataType::Int64, true));
+            TableColumn { field, default: None, comment: None }
+        };
+        let columns = ["day", "store", "price"].map(column).into();
+        Arc::new(Table::new(Definition { columns, ..Definition::default() }))
+    }
+
+    fn grouping(
+        table: &Arc<Table>,
+        condition: Expr,
+        groups: &[&str],
+        aggregates: Vec<Expr>,
+    ) -> Vec<Grouping> {
+        let scan = LogicalPlanBuilder::scan("sales", provider_as_source(table.provider()), None);
+        let groups: Vec<Expr> = groups.iter().map(|name| col(*name)).collect();
+        let plan = scan.and_then(|scan| scan.filter(condition)?.aggregate(groups, aggregates)?.build());
+        Grouping::all(&plan.expect("a plan"))
+    }
+
+    #[test]
+    fn queries_that_differ_in_values_share_a_view_with_coarser_ones() {
+        let table = table();
+        let asked = [
+            (col("day").lt(lit(3_i64)), vec!["store"], vec![sum(col("price"))]),
+            (col("day").lt(lit(7_i64)), vec!["store"], vec![sum(col("price"))]),
+            (col("day").eq(lit(7_i64)), vec![], vec![count(lit(1_i64))]),
+        ];
+        let mut found = Vec::new();
+        for (at, (condition, groups, aggregates)) in asked.into_iter().enumerate() {
+            let groupings = grouping(&table, condition, &groups, aggregates);
+            found.extend(groupings.into_iter().map(|grouping| (at, DialectName::Ansi, grouping)));
+        }
+        let drafts = drafts(&found);
+        let alike: Vec<usize> = drafts.iter().map(|draft| draft.alike.len()).collect();
+        assert_eq!(alike, [2, 1]);
+        let names = BTreeMap::from([(table.id(), EntryName::new("c", "s", "sales"))]);
+        assert_eq!(
+            drafts.first().and_then(|draft| draft.text(&names)).expect("a text"),
+            "SELECT \"t0\".\"day\" AS \"day\", \"t0\".\"store\" AS \"store\", sum(\"t0\".\"price\") AS \"column 3\", \
+             count(1) AS \"column 4\" FROM \"c\".\"s\".\"sales\" AS t0 GROUP BY \"t0\".\"day\", \"t0\".\"store\""
+        );
+    }
+
+    #[test]
+    fn what_does_not_add_up_needs_the_groups_that_are_asked_for() {
+        let table = table();
+        let mean = || vec![avg(col("price"))];
+        assert!(grouping(&table, col("day").lt(lit(3_i64)), &["store"], mean()).is_empty());
+        assert_eq!(grouping(&table, col("store").lt(lit(3_i64)), &["store"], mean()).len(), 1);
+        assert!(
+            grouping(&table, lit(true), &[], vec![count(lit(1_i64))]).is_empty(),
+            "one row is soon computed"
+        );
+    }
+}
