@@ -54,7 +54,8 @@ def test_new_files_are_loaded_once(db, folder):
     expect(db, [1, 2, 3])
     # Types are those of the table: a text keeps its zeros.
     assert db.rows("SELECT s FROM t WHERE n = 2") == [("02",)]
-    assert about(db, "table_name, state, files_loaded, rows_loaded, last_error, every") == [("t", "running", 3, 3, None, "1 seconds")]
+    assert about(db, "table_name, state, files_loaded, rows_loaded, last_error, every") == [("t", "running", 3, 3, None, "1 second")]
+    assert [row[:5] for row in db.rows("SHOW PIPES LIKE 'P%'")] == [("p", *about(db, "table_catalog, table_schema, table_name, location")[0])]
     ((loaded, location),) = about(db, "last_loaded, location")
     assert loaded is not None and location == str(folder / "n-*.csv")
     with pytest.raises(Exception, match="already exists"):

@@ -262,7 +262,7 @@ def test_queries_are_seen_and_ended(console, browser, address):
     page.wait_for_selector("[role=alert]:has-text('cancelled')")
 
 
-@pytest.mark.parametrize("name", ["Caches", "Sources", "Access", "Nodes", "Settings", "Metrics"])
+@pytest.mark.parametrize("name", ["Caches", "Views", "Sources", "Access", "Nodes", "Settings", "Metrics"])
 def test_what_the_server_keeps(console, name):
     page = console.open()
     console.go(name)
@@ -306,7 +306,7 @@ def test_the_keyboard_is_enough(console):
 
 def test_every_part_of_a_page_shows_its_statement(console):
     page = console.open()
-    for name in ("Catalog", "Queries", "Caches", "Sources", "Access", "Nodes", "Settings"):
+    for name in ("Catalog", "Queries", "Caches", "Views", "Sources", "Access", "Nodes", "Settings"):
         console.go(name)
         for card in page.locator("section.card").all():
             sql = card.locator(".behind pre").text_content()

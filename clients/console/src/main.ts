@@ -8,7 +8,7 @@ import { login } from "./login";
 import { catalogPage } from "./pages/catalog";
 import { queriesPage } from "./pages/queries";
 import { Desk } from "./pages/query";
-import { accessPage, cachesPage, metricsPage, nodesPage, settingsPage, sourcesPage } from "./pages/server";
+import { accessPage, cachesPage, metricsPage, nodesPage, settingsPage, sourcesPage, viewsPage } from "./pages/server";
 import { button, waiting, type Page } from "./views";
 
 const client = new Client();
@@ -23,6 +23,7 @@ const pages: Record<string, [string, (parameters: URLSearchParams) => Page]> = {
   catalog: ["Catalog", () => catalogPage(client)],
   queries: ["Queries", () => queriesPage(client)],
   caches: ["Caches", () => cachesPage(client)],
+  views: ["Views", () => viewsPage(client)],
   sources: ["Sources", () => sourcesPage(client)],
   access: ["Access", () => accessPage(client)],
   nodes: ["Nodes", () => nodesPage(client)],

@@ -38,7 +38,10 @@ pub use reuse::{
 pub use session::EngineSession;
 pub use session::authorization::KeptRights;
 pub use session::copy_rows::sent_parquet;
-pub use session::engine::{Base, DueLoad, DueRefresh, Engine, EngineConfig, Sources, WeakEngine};
+pub use session::engine::{
+    Base, DueLoad, DuePipe, DueRefresh, Engine, EngineConfig, LoggedQuery, QueryText, SERVER_NAME, Sources,
+    SuggestedView, ViewOptions, ViewSuggester, WeakEngine,
+};
 pub use session::key_lookup::is_key_lookup;
 pub use session::literal_query::answers_at_once;
 pub use session::transaction::Transaction;

@@ -10,7 +10,8 @@
 //! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between a query and a reader;
 //! - `write`/`transactions`: statements that change tables;
-//! - `query_log`: the rows of `system.queries`.
+//! - `query_log`: the rows of `system.queries`;
+//! - `refresh_views`/`suggest_views`: what the server does about materialized views and pipes by itself.
 
 mod access_metrics;
 mod admission;
@@ -39,6 +40,7 @@ mod setting_lookup;
 mod settings_view;
 mod spill;
 mod sql_prepared;
+mod suggest_views;
 mod task;
 mod tensor_exchange;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The typed options of one session. All values are parsed here.
 
+use crate::running_statements::Language;
 use crate::setting_lookup::{self, SettingKind};
 use arrow::array::timezone::Tz;
 use bowshot_api::{
@@ -7,7 +8,7 @@ use bowshot_api::{
     SESSION_OPTIONS, SessionOption,
 };
 use bowshot_engine::{
-    SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_SEARCH_PATH,
+    DialectName, SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_SEARCH_PATH,
     SESSION_STALENESS, SESSION_VIEWS,
 };
 use bowshot_optimizer::SESSION_JOIN_ORDER;
@@ -179,6 +180,12 @@ impl Options {
     }
 
     /// The default isolation level.
+    /// What a query means that is logged; not with a search path, by which each name is in another schema.
+    pub(crate) fn language(&self) -> Option<Language> {
+        let dialect = DialectName::parse(&self.dialect).filter(|_| self.search_path.is_empty())?;
+        Some(Language { catalog: self.catalog.clone(), schema: self.schema.clone(), dialect })
+    }
+
     pub(crate) fn isolation(&self) -> Isolation {
         match self.parameters.get(ISOLATION).map(String::as_str) {
             Some("serializable") => Isolation::Serializable,

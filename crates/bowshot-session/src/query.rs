@@ -232,6 +232,7 @@ async fn plan_and_begin(
     if !matches!(authorized.plan.action(), Action::Query) {
         return Ok((authorized, None));
     }
+    live.set_language(options.language());
     let context = ActionContext { authorized: &authorized, transaction, live };
     let executing = info_span!(target: TRACES, parent: &live.span, "execute");
     let execution = Box::pin(execute(session, context, parallelism, options).instrument(executing)).await?;

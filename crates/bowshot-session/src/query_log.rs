@@ -1,6 +1,7 @@
 //! The table `system.queries`: running statements and the last finished ones. Bounded, in memory only.
 
 mod access_log;
+mod suggested;
 mod tag_labels;
 
 use crate::access_metrics;
@@ -9,11 +10,13 @@ use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArra
 use arrow::record_batch::RecordBatch;
 use bowshot_access::AuditLog;
 use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, SessionId};
+use bowshot_engine::SuggestedView;
 use bowshot_system_catalog::system::SystemTables;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tag_labels::TagLabels;
 
@@ -79,6 +82,9 @@ pub struct QueryLog {
     records: Mutex<VecDeque<Arc<QueryRecord>>>,
     /// Records of [`mod@access_log`], refused statements included.
     decisions: Mutex<VecDeque<Arc<QueryRecord>>>,
+    /// Statements that have ended since the start.
+    ended: AtomicU64,
+    suggested: Mutex<Vec<SuggestedView>>,
     live: Arc<RunningStatements>,
     options: QueryLogOptions,
     tags: TagLabels,
@@ -122,6 +128,12 @@ impl QueryLog {
         let record = Arc::new(record);
         keep(&self.decisions, &record);
         keep(&self.records, &record);
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many statements have ended since the start.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Records a statement that was refused before it ran, for the operator only.
@@ -340,8 +352,13 @@ impl SystemTables for QueryLog {
         vec!["access_log"]
     }
 
+    fn shared_names(&self) -> Vec<&'static str> {
+        vec![suggested::NAME]
+    }
+
     fn rows(&self, name: &str, principal: &Principal) -> Option<Result<RecordBatch>> {
         match name {
+            suggested::NAME => Some(self.suggested_rows()),
             "queries" => Some(QueryLog::rows(self, principal)),
             "access_log" => {
                 let decisions = self.decisions.lock();

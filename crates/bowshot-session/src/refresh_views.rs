@@ -5,8 +5,11 @@ use crate::server::Shared;
 use crate::session::ClientSession;
 use crate::task;
 use bowshot_api::{Lifecycle, OptionValue, Principal, Request, Result, Session};
+use bowshot_engine::DuePipe;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -18,21 +21,33 @@ pub(crate) async fn refresh_views(shared: Weak<Shared>) {
         let engine = server.engine.clone();
         let due = task::run(server.engine.runtime(), async move { Ok(engine.due_refreshes().await) }).await;
         for due in due.unwrap_or_default() {
-            let outcome = run(&server, due.owner(), Some(due.dialect()), due.sql()).await;
+            let how = How { dialect: Some(due.dialect()), in_background: due.is_in_background() };
+            let outcome = run(&server, due.owner(), how, due.sql()).await;
             server.engine.note_refresh(&due, outcome);
         }
     }
 }
 
-/// The same for pipes, beside it: neither waits for the other.
+/// The same for pipes, each in a task of its own: one whose store is slow, or whose files are large, holds up no other.
 pub(crate) async fn load_pipes(shared: Weak<Shared>) {
+    let (mut tasks, mut at_work) = (JoinSet::new(), HashMap::new());
     while let Some(found) = next(&shared).await {
+        while let Some(ended) = tasks.try_join_next_with_id() {
+            at_work.remove(&ended.map_or_else(|error| error.id(), |(task, ())| task));
+        }
         let Some(server) = found else { continue };
-        for due in server.engine.due_loads().await {
-            let outcome = run(&server, due.owner(), None, due.sql()).await;
-            server.engine.note_load(&due, outcome);
+        let due = server.engine.due_pipes(|pipe| at_work.values().any(|busy| *busy == pipe));
+        for due in due {
+            let pipe = due.id();
+            at_work.insert(tasks.spawn(load_pipe(Arc::clone(&server), due)).id(), pipe);
         }
     }
+}
+
+async fn load_pipe(server: Arc<Shared>, due: DuePipe) {
+    let Some(due) = server.engine.due_load(due).await else { return };
+    let outcome = run(&server, due.owner(), How::default(), due.sql()).await;
+    server.engine.note_load(&due, outcome);
 }
 
 /// The server after a pause, if it is ready; `None` when it is no more.
@@ -42,17 +57,24 @@ async fn next(shared: &Weak<Shared>) -> Option<Option<Arc<Shared>>> {
     Some(Some(server).filter(|server| server.lifecycle() == Lifecycle::Ready))
 }
 
+/// How a statement of the server runs.
+#[derive(Default)]
+struct How<'a> {
+    /// The default one when `None`.
+    dialect: Option<&'a str>,
+    /// Whether it leaves most of the machine to others.
+    in_background: bool,
+}
+
 /// The statement is admitted, logged and authorized as one of a client.
-async fn run(
-    server: &Arc<Shared>,
-    owner: Result<Principal>,
-    dialect: Option<&str>,
-    sql: String,
-) -> Result<()> {
+async fn run(server: &Arc<Shared>, owner: Result<Principal>, how: How<'_>, sql: String) -> Result<()> {
     let owner = owner?;
     let engine = server.engine.open_session(&owner)?;
+    if how.in_background {
+        engine.run_in_background()?;
+    }
     let session = ClientSession::new(owner, engine, Arc::clone(server));
-    let chosen = match dialect {
+    let chosen = match how.dialect {
         Some(dialect) => session.set_option("dialect", Some(OptionValue::String(dialect.to_owned()))).await,
         None => Ok(()),
     };

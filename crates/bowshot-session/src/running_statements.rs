@@ -4,6 +4,7 @@
 use crate::admission::{Requester, Slot};
 use crate::result::QueryResult;
 use bowshot_api::{Error, Principal, QueryId, SessionId, shows_statements, statement_span};
+use bowshot_engine::DialectName;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::snapshot::input::StreamedTable;
 use bowshot_query_task::{QueryTask, Stop};
@@ -77,6 +78,16 @@ pub(crate) struct StatementFacts {
     pub(crate) rows_affected: Option<u64>,
     /// How long it has waited for slots.
     pub(crate) queued: Duration,
+    /// What its names and words mean, of a query.
+    pub(crate) language: Option<Arc<Language>>,
+}
+
+/// Where a query looks for names that do not say theirs, and what it is written in.
+#[derive(Debug)]
+pub(crate) struct Language {
+    pub(crate) catalog: String,
+    pub(crate) schema: String,
+    pub(crate) dialect: DialectName,
 }
 
 /// A statement that has not ended.
@@ -98,6 +109,7 @@ pub(crate) struct RunningStatement {
     rows_in: AtomicU64,
     rows_affected: Mutex<Option<u64>>,
     tag: Mutex<Arc<str>>,
+    language: Mutex<Option<Arc<Language>>>,
     queued_us: AtomicU64,
     registry: Weak<RunningStatements>,
     /// The span of the statement, for traces.
@@ -140,6 +152,11 @@ impl RunningStatement {
         *self.touched.lock() = tables;
     }
 
+    /// Records that it is a query, and in which language if that can be told.
+    pub(crate) fn set_language(&self, language: Option<Language>) {
+        *self.language.lock() = language.map(Arc::new);
+    }
+
     /// Sets the tag of the session, which a script may change between its statements.
     pub(crate) fn set_tag(&self, tag: &Arc<str>) {
         let mut known = self.tag.lock();
@@ -167,6 +184,7 @@ impl RunningStatement {
             rows_in: self.rows_in(),
             rows_affected: *self.rows_affected.lock(),
             queued: Duration::from_micros(self.queued_us.load(Ordering::Relaxed)),
+            language: self.language.lock().clone(),
         }
     }
 
@@ -174,6 +192,7 @@ impl RunningStatement {
     pub(crate) fn reset_for_next_statement(&self) {
         self.logged.store(false, Ordering::Release);
         self.touched.lock().clear();
+        *self.language.lock() = None;
         *self.rows_affected.lock() = None;
     }
 
@@ -295,6 +314,7 @@ impl RunningStatements {
             rows_in: AtomicU64::new(0),
             rows_affected: Mutex::default(),
             tag: Mutex::default(),
+            language: Mutex::default(),
             queued_us: AtomicU64::new(0),
             registry: Arc::downgrade(self),
             span,

@@ -14,6 +14,7 @@ use crate::running_statements::RunningStatements;
 use crate::session::ClientSession;
 use crate::sessions::Sessions;
 use crate::spill::Accounts;
+use crate::suggest_views::suggest_views;
 use crate::task::{self, AbortOnDrop};
 use crate::tensor_exchange::TensorExchanges;
 use async_trait::async_trait;
@@ -58,9 +59,7 @@ pub enum Drained {
 #[derive(Debug)]
 pub struct Bowshot {
     pub(crate) shared: Arc<Shared>,
-    _sweeper: AbortOnDrop,
-    _refresher: AbortOnDrop,
-    _loader: AbortOnDrop,
+    _tasks: [AbortOnDrop; 4],
 }
 
 /// State that sessions share.
@@ -116,12 +115,13 @@ impl Bowshot {
             lifecycle: AtomicU8::new(STARTING),
             engine,
         });
-        let sweeper = tokio::spawn(sweep(Arc::downgrade(&shared)));
-        let refresher = tokio::spawn(refresh_views(Arc::downgrade(&shared)));
-        let loader = tokio::spawn(load_pipes(Arc::downgrade(&shared)));
-        let [sweeper, refresher, loader] =
-            [sweeper, refresher, loader].map(|task| AbortOnDrop(task.abort_handle()));
-        Arc::new(Self { shared, _sweeper: sweeper, _refresher: refresher, _loader: loader })
+        let tasks = [
+            tokio::spawn(sweep(Arc::downgrade(&shared))),
+            tokio::spawn(refresh_views(Arc::downgrade(&shared))),
+            tokio::spawn(load_pipes(Arc::downgrade(&shared))),
+            tokio::spawn(suggest_views(Arc::downgrade(&shared))),
+        ];
+        Arc::new(Self { shared, _tasks: tasks.map(|task| AbortOnDrop(task.abort_handle())) })
     }
 
     /// Replaces the configured users; removed ones are logged out within a second.

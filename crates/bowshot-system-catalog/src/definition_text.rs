@@ -12,12 +12,14 @@ use std::time::Duration;
 /// An interval in the largest unit of which it has a whole number.
 pub(crate) fn refresh_interval(every: Duration) -> String {
     let seconds = every.as_secs();
-    let units = [(24 * 60 * 60, "days"), (60 * 60, "hours"), (60, "minutes")];
-    match units.into_iter().find(|(unit, _)| seconds.is_multiple_of(*unit)) {
-        _ if every.subsec_micros() > 0 => format!("{} microseconds", every.as_micros()),
-        Some((unit, name)) => format!("{} {name}", seconds / unit),
-        None => format!("{seconds} seconds"),
-    }
+    let units = [(24 * 60 * 60, "day"), (60 * 60, "hour"), (60, "minute"), (1, "second")];
+    let whole =
+        units.into_iter().find(|(unit, _)| every.subsec_micros() == 0 && seconds.is_multiple_of(*unit));
+    let (count, unit) = match whole {
+        Some((unit, name)) => (u128::from(seconds / unit), name),
+        None => (every.as_micros(), "microsecond"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
 /// When a materialized view is refreshed, as its owner reads it.

@@ -189,6 +189,9 @@ pub struct LastRefresh {
     pub took: Duration,
     /// Why all rows were computed; `None` where only what had changed was.
     pub full: Option<String>,
+    /// How long it took when all rows were computed the last time, if that is known.
+    #[serde(rename = "full_us", default, with = "optional_microseconds")]
+    pub full_took: Option<Duration>,
 }
 
 mod microseconds {

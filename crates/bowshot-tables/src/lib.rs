@@ -65,6 +65,7 @@ mod sequences;
 mod snapshot;
 mod store;
 mod table;
+mod view_usage;
 mod writer;
 
 pub use broken::{Broken, examine, notes_in};
@@ -85,6 +86,7 @@ pub use sequences::Numbering;
 pub use snapshot::{Entry, Snapshot, View};
 pub use store::{StoreOptions, TableStore};
 pub use table::Table;
+pub use view_usage::ViewUsage;
 pub use writer::SegmentWriter;
 
 #[cfg(test)]

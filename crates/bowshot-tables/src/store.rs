@@ -16,13 +16,14 @@ use super::refresh_failures::RefreshFailures;
 use super::segment::{Segment, without_dead_texts};
 use super::sequences::Numbers;
 use super::snapshot::{Defaults, Snapshot};
+use super::view_usage::{ViewUsage, ViewUsages};
 use super::{EntryName, Error, Table};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use bowshot_formats::decoded_columns::ColumnCache;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub struct TableStore {
     numbers: Numbers,
     model_files: ModelFiles,
     refresh_failures: RefreshFailures,
+    view_usages: ViewUsages,
 }
 
 /// What a store has that outlives the server.
@@ -143,6 +145,7 @@ impl TableStore {
             numbers: Numbers::default(),
             model_files,
             refresh_failures: RefreshFailures::default(),
+            view_usages: ViewUsages::default(),
         }
     }
 
@@ -177,6 +180,29 @@ impl TableStore {
     /// When the server could not refresh a materialized view, and why, unless it could since.
     pub fn refresh_failure(&self, view: Uuid) -> Option<(Instant, String)> {
         self.refresh_failures.of(view)
+    }
+
+    /// Notes that a query was answered from a materialized view that it does not name.
+    pub fn note_answer(&self, view: Uuid) {
+        self.view_usages.note(view, |usage| usage.answered += 1);
+    }
+
+    /// Notes that the server makes a materialized view by itself.
+    pub fn note_made(&self, view: Uuid) {
+        self.view_usages.note(view, |usage| usage.by_server = true);
+    }
+
+    /// What a materialized view was used for since the server started.
+    pub fn view_usage(&self, view: Uuid) -> ViewUsage {
+        self.view_usages.of(view)
+    }
+
+    /// Forgets the views that are no more.
+    pub fn forget_dropped_views(&self) {
+        let snapshot = self.snapshot();
+        let views = snapshot.tables().filter(|(_, table)| table.definition().materialized.is_some());
+        let views: HashSet<Uuid> = views.map(|(_, table)| table.id()).collect();
+        self.view_usages.retain(|view| views.contains(&view));
     }
 
     /// Whether tables can be durable.

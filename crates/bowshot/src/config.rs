@@ -32,7 +32,7 @@ use crate::usage::Usage;
 use bowshot_access::{AccessConfig, AccessOptions, PolicyDecisionOptions, hash_password, new_token};
 use bowshot_api::{Limits, Secret};
 use bowshot_databases::Options as DatabaseOptions;
-use bowshot_engine::EngineConfig;
+use bowshot_engine::{EngineConfig, ViewOptions};
 use bowshot_files::{SourceSpec, StorageOptions};
 use bowshot_object_store::RemoteOptions;
 use bowshot_policy::{AccessSettings, ConfiguredUser};
@@ -114,6 +114,8 @@ bowshot_api::defaults! {
         pub(crate) exchange_folder: Option<PathBuf> = None,
         /// The library that computes ONNX models which are no tree ensembles; none when `None`.
         pub(crate) onnx_runtime: Option<PathBuf> = None,
+        /// What the server does about materialized views by itself.
+        pub(crate) views: ViewOptions = ViewOptions::default(),
         /// The caches of joins and of whole results.
         pub(crate) reuse: ReuseConfig = ReuseConfig::default(),
         pub(crate) storage: StorageOptions = StorageOptions::default(),
@@ -204,6 +206,7 @@ impl Config {
             batch_rows: self.batch_rows,
             scratch: self.scratch,
             temporary_bytes: self.temporary_bytes,
+            views: self.views.clone(),
             exchange_folder: self.exchange_folder.clone(),
             remotes: None,
             databases: None,

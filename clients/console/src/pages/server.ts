@@ -17,6 +17,17 @@ const CACHES: [string, string][] = [
   ["Join history", "SELECT tables, latest, conditions, count, cost_ms, unused, first_seen, last_seen\nFROM system.join_history\nORDER BY last_seen DESC LIMIT 200"],
 ];
 
+const VIEWS: [string, string][] = [
+  [
+    "Materialized views",
+    "SELECT table_schema, table_name, refresh, state, lag_ms, row_count, answered_queries, saved_ms, last_refresh, last_duration_ms, incremental, full_reason, last_error, made_by\n" +
+      "FROM system.materialized_views\nORDER BY saved_ms DESC NULLS LAST, table_schema, table_name LIMIT 500",
+  ],
+  ["Suggested views", "SELECT definition, tables, queries, duration_ms, saving_ms, estimated_rows, estimated_bytes, dialect\nFROM system.suggested_views\nORDER BY saving_ms DESC"],
+  ["Pipes", 'SELECT name, state, table_schema, table_name, location, "every", files_loaded, rows_loaded, last_loaded, last_error, owner\nFROM system.pipes\nORDER BY name'],
+  ["Files that pipes could not load", "SELECT pipe, file, error, failed_at\nFROM system.pipe_errors\nORDER BY failed_at DESC LIMIT 500"],
+];
+
 const SOURCES: [string, string][] = [
   ["Files", "SELECT table_name, format, files, bytes, path, read_as, error\nFROM system.files\nORDER BY error IS NULL, table_name LIMIT 500"],
   ["Databases", "SELECT name, kind, place, read_only, attached, connections, tables, problem\nFROM system.databases\nORDER BY name"],
@@ -40,8 +51,12 @@ const ACCESS: [string, string][] = [
 /** A page of tables, each with its statement. */
 function tablesPage(client: Client, name: string, tables: [string, string][]): Page {
   const page = h("div", { class: "page" });
-  const sizes = ["bytes", "disk_bytes", "memory_bytes", "bytes_read", "bytes_written", "bytes_from_cache", "cache_bytes"];
-  const columns = { ...Object.fromEntries(sizes.map((column) => [column, size])), row_count: number, cost_ms: cost };
+  const sizes = ["bytes", "disk_bytes", "memory_bytes", "bytes_read", "bytes_written", "bytes_from_cache", "cache_bytes", "estimated_bytes"];
+  const counts = ["row_count", "answered_queries", "queries", "estimated_rows", "files_loaded", "rows_loaded"];
+  const costs = ["cost_ms", "lag_ms", "last_duration_ms", "saved_ms", "duration_ms", "saving_ms"];
+  const columns = Object.fromEntries(
+    [...sizes.map((name) => [name, size] as const), ...counts.map((name) => [name, number] as const), ...costs.map((name) => [name, cost] as const)],
+  );
   const draw = () => {
     for (const [index, [title, sql]] of tables.entries()) {
       const place = places[index];
@@ -55,6 +70,7 @@ function tablesPage(client: Client, name: string, tables: [string, string][]): P
 }
 
 export const cachesPage = (client: Client): Page => tablesPage(client, "Caches", CACHES);
+export const viewsPage = (client: Client): Page => tablesPage(client, "Views and pipes", VIEWS);
 export const sourcesPage = (client: Client): Page => tablesPage(client, "Sources", SOURCES);
 export const nodesPage = (client: Client): Page => tablesPage(client, "Nodes", NODES);
 export const accessPage = (client: Client): Page => tablesPage(client, "Access", ACCESS);

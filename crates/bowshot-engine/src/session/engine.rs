@@ -5,9 +5,15 @@ mod configured;
 mod due_loads;
 mod due_refreshes;
 mod part;
+mod server_session;
+mod server_views;
+mod suggested_views;
 
-pub use due_loads::DueLoad;
+pub use due_loads::{DueLoad, DuePipe};
 pub use due_refreshes::DueRefresh;
+pub use server_session::SERVER_NAME;
+pub use server_views::ViewOptions;
+pub use suggested_views::{LoggedQuery, QueryText, SuggestedView, ViewSuggester};
 
 use crate::catalog::lazy_state::SpareStates;
 use crate::catalog::{self, CatalogParts};
@@ -42,6 +48,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
+use server_views::ServerViews;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -93,6 +100,8 @@ bowshot_api::defaults! {
         /// Gives each session a catalog of its own, in memory, in which it may create and change tables. Nothing of it
         /// survives the session, and no served file is visible.
         pub scratch: bool = false,
+        /// What the server does about materialized views by itself.
+        pub views: ViewOptions = ViewOptions::default(),
         /// Users and roles of the configuration.
         pub access: AccessSettings = AccessSettings::default(),
         /// Replaces the session configuration, for comparisons with plain DataFusion.
@@ -123,6 +132,8 @@ pub(crate) struct Shared {
     pub(crate) spare_states: Arc<SpareStates>,
     pub(crate) plans: Arc<PlanCache>,
     pub(crate) views: KnownViews,
+    view_options: ViewOptions,
+    server_views: ServerViews,
     /// Held by a commit that refreshes views.
     commit_turn: tokio::sync::Mutex<()>,
     distribution: OnceLock<Arc<dyn Distribution>>,
@@ -271,6 +282,8 @@ impl Engine {
             spare_states: Arc::default(),
             plans,
             views: KnownViews::default(),
+            view_options: config.views.clone(),
+            server_views: ServerViews::default(),
             commit_turn: tokio::sync::Mutex::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),

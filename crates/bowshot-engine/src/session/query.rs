@@ -47,6 +47,9 @@ async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result
     }
     let ordered = run.plan.planned().ordered();
     let from_views = Box::pin(session.read_from_views(plan, run.plan.pinned(), state)).await;
+    if let Some(plan) = &from_views {
+        session.note_answers(plan, run.plan.pinned());
+    }
     let plan = from_views.as_ref().unwrap_or(plan);
     let asked = session.asked(run.plan, run.layout);
     let query = Query { plan, state, form: run.form(), asked, purpose: session.purpose() };

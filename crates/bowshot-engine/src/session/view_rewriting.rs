@@ -5,13 +5,14 @@ use crate::catalog::materialized_query;
 use crate::materialized::block::Block;
 use crate::materialized::rewrite::{View, rewritten, shows};
 use crate::plan;
-use crate::reuse::SessionCache;
+use crate::reuse::{Purpose, SessionCache};
 use bowshot_api::Layout;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::DialectName;
 use bowshot_tables::{Definition, Entry, EntryName, Snapshot, Table};
 use bowshot_types::result_metadata::result_schema;
 use datafusion::arrow::datatypes::Schema;
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
@@ -112,6 +113,21 @@ impl EngineSession {
         same_types(&schema(plan), &schema(&rewritten)).then_some(rewritten)
     }
 
+    /// Notes the views that answer a query which runs.
+    pub(super) fn note_answers(&self, plan: &LogicalPlan, pinned: &Pinned) {
+        if matches!(plan, LogicalPlan::Explain(_)) || self.purpose() == Purpose::Show {
+            return;
+        }
+        let _: Result<TreeNodeRecursion> = plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(view) = view_of(&scan.table_name, pinned)
+            {
+                self.tables.shared.note_answer(view.id());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+
     /// The views that the caller may know of, and that show nothing but tables of the plan in the states that it reads.
     async fn fitting_views(
         &self,
@@ -121,9 +137,12 @@ impl EngineSession {
     ) -> Vec<View> {
         let (tables, access) = (tables_by_id(plan), self.gate.access(pinned));
         let mut views = Vec::new();
-        // EXPLAIN tells their names.
-        for name in names.iter().filter(|name| access.sees(name)) {
+        for name in names {
             let Some(Entry::Table(table)) = pinned.entry(name) else { continue };
+            // EXPLAIN tells their names; those of the server say nothing.
+            if !access.sees(name) && !self.tables.shared.view_usage(table.id()).by_server {
+                continue;
+            }
             let Some(view) = &table.definition().materialized else { continue };
             let read = view.sources.iter().map(|source| tables.get(&source.table).cloned());
             let Some(read) = read.collect::<Option<Vec<_>>>() else { continue };
@@ -160,6 +179,14 @@ impl EngineSession {
         }
         block
     }
+}
+
+/// The view of a name that a rewritten plan has.
+fn view_of<'a>(name: &TableReference, pinned: &'a Pinned) -> Option<&'a Arc<Table>> {
+    let TableReference::Full { catalog, schema, table } = name else { return None };
+    let name = EntryName::new(catalog.to_string(), schema.to_string(), table.to_string());
+    let Some(Entry::Table(table)) = pinned.entry(&name) else { return None };
+    Some(table).filter(|table| table.definition().materialized.is_some())
 }
 
 /// The tables of which a plan reads all, each in one of the states that it reads.

@@ -25,6 +25,7 @@ pub(crate) fn rows(show: Show, asked: &Asked<'_>) -> Result<Parsed> {
         Shown::Views => show_tables::views(within, filter, asked),
         Shown::Models => show_tables::models(within, filter, asked),
         Shown::MaterializedViews => show_tables::materialized(within, filter, asked),
+        Shown::Pipes => show_tables::pipes(filter),
         Shown::AllTables => show_tables::all(filter),
         Shown::TableStatus => show_tables::status(within, filter, asked),
         Shown::Columns { table, full } => show_tables::columns(&table, filter, asked, full),

@@ -96,6 +96,13 @@ pub(super) fn materialized(
     filtered(&shown, filter)
 }
 
+/// `SHOW PIPES [LIKE …]`
+pub(super) fn pipes(filter: RowFilter) -> Result<Parsed> {
+    let items = "name, table_catalog, table_schema, table_name, location, \"every\", state, files_loaded, rows_loaded, \
+                 last_loaded, last_error";
+    filtered(&Listing { items, from: "FROM system.pipes", order: "name" }, filter)
+}
+
 /// `SHOW ALL TABLES`, with DuckDB's columns.
 pub(super) fn all(filter: RowFilter) -> Result<Parsed> {
     let items = format!(

@@ -270,7 +270,7 @@ const WITHOUT_MEANING: &[&str] = &[
 ];
 
 /// The only option of a table that means something is where its rows are kept.
-fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
+pub(crate) fn storage_option(options: CreateTableOptions) -> Result<Option<Storage>> {
     let options = match options {
         CreateTableOptions::None => return Ok(None),
         CreateTableOptions::With(options)

@@ -5,12 +5,12 @@ use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, search_path};
 use crate::error::classify;
 use crate::write::ddl::Ddl;
-use crate::write::define::{distinct_names, made_schema, of_rows, when_there, written};
+use crate::write::define::{distinct_names, made_schema, of_rows, storage_option, when_there, written};
 use crate::write::{NewTable, NewView, WhenThere, Write, refresh};
 use bowshot_api::{Error, Result};
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{REFRESH_OPTION, RefreshMode};
-use bowshot_tables::{EntryName, Materialized, View};
+use bowshot_tables::{EntryName, Materialized, Storage, View};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
@@ -73,7 +73,8 @@ pub(crate) fn view<'a>(
             let query = refresh::in_mode(&query, refresh_option(&create.options)?);
             let meant = materialized_query::with_meaning(query, visible, state.config_options());
             let query = (Box::pin(meant).await, create.comment);
-            let (new, plan) = materialized(name, query, plan, (&columns, when_there), (names, &state))?;
+            let storage = names.storage(&name, storage(&create.options)?)?;
+            let (new, plan) = materialized(name, query, plan, (&columns, when_there), (storage, &state))?;
             refresh::check_new(&new, visible, names).await?;
             return Ok((Write::CreateAs(new), Some(plan)));
         }
@@ -101,17 +102,24 @@ fn refresh_option(options: &CreateTableOptions) -> Result<RefreshMode> {
     mode.map_or(Ok(RefreshMode::Manual), |mode| bowshot_sql::refresh_mode(&mode))
 }
 
+/// Where `CREATE MATERIALIZED VIEW … WITH (storage = 'memory')` wants its rows.
+fn storage(options: &CreateTableOptions) -> Result<Option<Storage>> {
+    let CreateTableOptions::With(options) = options else { return Ok(None) };
+    let is_storage =
+        |option: &&SqlOption| matches!(option, SqlOption::KeyValue { key, .. } if ident(key) == "storage");
+    storage_option(CreateTableOptions::With(options.iter().filter(is_storage).cloned().collect()))
+}
+
 /// A table of the rows that a query gives now, with the query, so that it can be run again.
 fn materialized(
     name: EntryName,
     (query, comment): (Materialized, Option<String>),
     plan: LogicalPlan,
     (columns, when_there): (&[String], WhenThere),
-    (names, state): (&Names, &SessionState),
+    (storage, state): (Storage, &SessionState),
 ) -> Result<(NewTable, LogicalPlan)> {
     let plan =
         if columns.is_empty() { plan } else { crate::plan::renamed(plan, columns).map_err(classify)? };
-    let storage = names.storage(&name, None)?;
     let mut definition = of_rows(&made_schema(&plan, state), storage)?;
     definition.comment = comment;
     definition.materialized = Some(query);

@@ -39,6 +39,7 @@ pub enum Shown {
     Views,
     Models,
     MaterializedViews,
+    Pipes,
     AllTables,
     TableStatus,
     /// Columns of a table, with rights and comments if `full`.
@@ -120,6 +121,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
         "views" => Shown::Views,
         "models" => Shown::Models,
         "materialized" if words.take("views") => Shown::MaterializedViews,
+        "pipes" => Shown::Pipes,
         "all" if words.take("tables") => Shown::AllTables,
         "table" if words.take("status") => Shown::TableStatus,
         "columns" | "fields" => {
@@ -224,7 +226,7 @@ fn name(first: &str, mut words: StatementParser<'_>) -> Result<Shown> {
         return Ok(Shown::Name(full));
     }
     Err(words.unexpected().with_hint(
-        "SHOW takes DATABASES, SCHEMAS, TABLES, VIEWS, MODELS, COLUMNS FROM t, FUNCTIONS, ALL, or the name of a setting",
+        "SHOW takes DATABASES, SCHEMAS, TABLES, VIEWS, MODELS, PIPES, COLUMNS FROM t, FUNCTIONS, ALL, or the name of a setting",
     ))
 }
 

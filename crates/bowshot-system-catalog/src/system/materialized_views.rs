@@ -5,6 +5,7 @@ use super::tables::{Names, batch};
 use crate::definition_text::refresh_mode;
 use bowshot_api::Result;
 use bowshot_policy::Access;
+use bowshot_policy::rules::place_of;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
 use bowshot_tables::durable::Version;
@@ -19,6 +20,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) const NAME: &str = "materialized_views";
 /// The state of a view that shows its tables as they are.
 const FRESH: &str = "fresh";
+/// Who has made the views that nobody asked for, and when they are refreshed.
+const SERVER: &str = "server";
+const BY_SERVER: &str = "when stale";
 
 /// What is told of one view.
 struct Row {
@@ -32,6 +36,10 @@ struct Row {
     incremental: Option<bool>,
     reason: Option<String>,
     error: Option<String>,
+    made_by: Option<String>,
+    answered: i64,
+    last_answered: Option<i64>,
+    saved: Option<f64>,
 }
 
 /// The views that a statement sees.
@@ -48,11 +56,14 @@ pub(super) async fn rows(
         tables.get(&source.table).cloned().unwrap_or_else(|| source.table.to_string())
     };
     let (mut names, mut told, mut history) = (Names::default(), Vec::new(), None);
+    let rules = access.rules();
     for (name, table) in views(pinned) {
         let Some(view) = &table.definition().materialized else { continue };
         names.add([&name.catalog, &name.schema, &name.name]);
         let is_own = access.may_table(Privilege::Own, &name);
-        let mut row = is_own.then(|| row(&table, view, (&newest, store), &named));
+        let owner = || rules.owners.get(&place_of(&name)).cloned();
+        let row = is_own.then(|| row(&table, view, (&newest, store), &named));
+        let mut row = row.map(|row| Row { made_by: row.made_by.or_else(owner), ..row });
         if let Some(row) = &mut row {
             if row.state != FRESH && !view.sources.is_empty() {
                 if history.is_none() {
@@ -95,6 +106,10 @@ fn columns(names: Names, told: &[Option<Row>]) -> Vec<(&'static str, ArrayRef)> 
     let took = told.iter().map(|row| row.as_ref().and_then(|row| row.milliseconds));
     let lag = told.iter().map(|row| row.as_ref().and_then(|row| row.lag));
     let counts = told.iter().map(|row| row.as_ref().map(|row| row.rows));
+    let last = told.iter().map(|row| row.as_ref().and_then(|row| row.last_answered));
+    let last = last.collect::<TimestampMicrosecondArray>().with_timezone("UTC");
+    let answered = told.iter().map(|row| row.as_ref().map(|row| row.answered));
+    let saved = told.iter().map(|row| row.as_ref().and_then(|row| row.saved));
     let incremental = told.iter().map(|row| row.as_ref().and_then(|row| row.incremental));
     let mut columns = names.columns();
     columns.extend([
@@ -108,6 +123,10 @@ fn columns(names: Names, told: &[Option<Row>]) -> Vec<(&'static str, ArrayRef)> 
         ("incremental", Arc::new(incremental.collect::<BooleanArray>())),
         ("full_reason", texts(|row| row.reason.as_deref())),
         ("last_error", texts(|row| row.error.as_deref())),
+        ("made_by", texts(|row| row.made_by.as_deref())),
+        ("answered_queries", Arc::new(answered.collect::<Int64Array>())),
+        ("last_answered", Arc::new(last)),
+        ("saved_ms", Arc::new(saved.collect::<Float64Array>())),
     ]);
     columns
 }
@@ -127,9 +146,12 @@ fn row(
     };
     let sources = view.sources.iter();
     let sources = sources.map(|source| format!("{} version {}", named(source), source.version));
-    let last = view.last.as_ref();
+    let (last, usage) = (view.last.as_ref(), store.view_usage(table.id()));
+    let full = last.and_then(|last| last.full_took);
+    let micros =
+        |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_micros() as i64);
     Row {
-        refresh: refresh_mode(view),
+        refresh: if usage.by_server { BY_SERVER.to_owned() } else { refresh_mode(view) },
         state,
         sources: sources.collect::<Vec<_>>().join(", "),
         ended: last.map(|last| last.ended_us),
@@ -139,5 +161,10 @@ fn row(
         incremental: last.map(|last| last.full.is_none()),
         reason: last.and_then(|last| last.full.clone()),
         error,
+        made_by: usage.by_server.then(|| SERVER.to_owned()),
+        answered: usage.answered.cast_signed(),
+        last_answered: usage.last.filter(|_| usage.answered > 0).and_then(micros),
+        // What computing its rows took would have been the least of each query.
+        saved: full.map(|full| full.as_secs_f64() * 1_000.0 * usage.answered as f64),
     }
 }

@@ -249,7 +249,12 @@ fn what_a_materialized_view_shows_is_committed_with_its_rows() {
         on_commit: false,
         sources: vec![SourceVersion { table: Uuid::from_u128(7), version: 3 }],
         meaning: Some(Materialized::digest("a plan")),
-        last: Some(LastRefresh { ended_us: 5, took: Duration::from_micros(6), full: Some("why".to_owned()) }),
+        last: Some(LastRefresh {
+            ended_us: 5,
+            took: Duration::from_micros(6),
+            full: Some("why".to_owned()),
+            full_took: Some(Duration::from_micros(6)),
+        }),
     };
     insert(&store, &rows(0..3));
     change(&store, |table| table.unwrap().with_materialized(view.clone()));

@@ -222,6 +222,15 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "memory for whole results, which are given again to whoever asks the same over unchanged tables; one result takes an eighth of it at most; nothing is kept when 0";
     "result_cache.disk_bytes": LongSize(reuse.results.disk_bytes) =
         "disk for results that were given again once, in the folder of the tables: they survive a restart; nothing is written when 0";
+    "views.suggest_every": Duration(views.suggest_every) =
+        "how often the server looks in the query log for materialized views that would answer queries (`system.suggested_views`); never when 0";
+    "views.automatic": Truth(views.automatic) =
+        "whether it makes such views by itself, in memory, and drops those that are of no use any more";
+    "views.memory_bytes": LongSize(views.memory_bytes) = "memory for the rows of the views that it has made";
+    "views.refresh_percent": Count(views.refresh_percent, 1) =
+        "percent of the time of one processor that refreshing them takes at most";
+    "views.unused_after": Duration(views.unused_after) =
+        "how long one of them stays that answers no query";
     "traces.endpoint": Text(traces.endpoint) =
         "collector that gets traces by OTLP over gRPC, such as http://127.0.0.1:4317; none are made when empty";
     "traces.sample_ratio": Share(traces.sample_ratio) =

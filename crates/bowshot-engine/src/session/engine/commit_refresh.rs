@@ -13,8 +13,10 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Access;
 use bowshot_policy::rules::has_same_things;
 use bowshot_policy::snapshot::Pinned;
+use bowshot_query_task::QueryTask;
 use bowshot_sql::Privilege;
 use bowshot_tables::{EntryName, Snapshot, Table};
+use std::future::Future;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -47,12 +49,14 @@ impl EngineSession {
     /// # Errors
     /// As [`EngineSession::commit`], and for a view whose rows cannot be computed.
     pub(in crate::session) async fn commit_with_views(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
-        let _turn = self.shared.commit_turn.lock().await;
+        let _turn = while_wanted(async { Ok(self.shared.commit_turn.lock().await) }).await?;
         let store = &self.tables.shared;
         for _ in 0..MAX_ATTEMPTS {
             self.gate.check_commit(base)?;
             let [head, rebased] = store.rebased(base.shared(), changed.shared(), &base.reads())?;
-            let refreshed = self.refreshed_views(&head, rebased, &self.gate.access(changed)).await?;
+            let access = self.gate.access(changed);
+            let refreshing = Box::pin(self.refreshed_views(&head, rebased, &access));
+            let refreshed = while_wanted(refreshing).await?;
             let from = Pinned::new(Arc::clone(&head), Arc::clone(base.own())).noting_as(base);
             let to = Pinned::new(refreshed, Arc::clone(changed.own())).noting_as(base);
             match self.commit_as_is(&from, &to).await {
@@ -133,6 +137,19 @@ impl EngineSession {
 
     fn engine(&self) -> Engine {
         Engine { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// What comes before a commit takes effect, for as long as its statement may run and somebody waits for it.
+async fn while_wanted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let Some(task) = QueryTask::current() else { return work.await };
+    tokio::select! {
+        biased;
+        done = work => done,
+        _ = task.until_stopped() => {
+            task.check()?;
+            Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
+        }
     }
 }
 

@@ -10,6 +10,20 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
+/// A pipe whose time has come.
+#[derive(Debug)]
+pub struct DuePipe {
+    name: String,
+    pipe: Pipe,
+}
+
+impl DuePipe {
+    /// Which one it is, whatever its name is.
+    pub fn id(&self) -> Uuid {
+        self.pipe.id
+    }
+}
+
 /// A pipe that has files to load, or to note as such that cannot be loaded.
 #[derive(Debug)]
 pub struct DueLoad {
@@ -38,25 +52,27 @@ impl DueLoad {
 }
 
 impl Engine {
-    /// Looks for files of the pipes whose time has come.
-    pub async fn due_loads(&self) -> Vec<DueLoad> {
+    /// The pipes whose time has come, without those that are still at work.
+    pub fn due_pipes(&self, is_at_work: impl Fn(Uuid) -> bool) -> Vec<DuePipe> {
         let parts = &self.shared.parts;
         let pipes = Pipe::all(parts.tables.snapshot().notes().texts());
         parts.pipes.retain(&pipes);
-        let mut due = Vec::new();
-        for (name, pipe) in pipes {
-            if pipe.paused || !parts.pipes.begin(&pipe) {
-                continue;
+        let is_due = |pipe: &Pipe| !pipe.paused && !is_at_work(pipe.id) && parts.pipes.begin(pipe);
+        let due = pipes.into_iter().filter(|(_, pipe)| is_due(pipe));
+        due.map(|(name, pipe)| DuePipe { name, pipe }).collect()
+    }
+
+    /// Looks for files of a pipe; `None` if there is nothing to load, or they cannot be found, which `system.pipes` shows.
+    pub async fn due_load(&self, due: DuePipe) -> Option<DueLoad> {
+        let DuePipe { name, pipe } = due;
+        match self.look_for_files(&name, &pipe).await {
+            Ok(Some(chosen)) => {
+                return Some(DueLoad { id: pipe.id, owner: self.pipe_owner(&pipe), name, chosen });
             }
-            match self.look_for_files(&name, &pipe).await {
-                Ok(Some(chosen)) => {
-                    due.push(DueLoad { id: pipe.id, owner: self.pipe_owner(&pipe), name, chosen });
-                }
-                Ok(None) => parts.tables.note_refresh(pipe.id, None),
-                Err(error) => self.note_pipe(&name, pipe.id, Some(error)),
-            }
+            Ok(None) => self.shared.parts.tables.note_refresh(pipe.id, None),
+            Err(error) => self.note_pipe(&name, pipe.id, Some(error)),
         }
-        due
+        None
     }
 
     /// Notes how a load has ended, which `system.pipes` and `system.pipe_errors` show.

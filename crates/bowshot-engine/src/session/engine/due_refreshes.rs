@@ -1,6 +1,7 @@
 //! The materialized views that the server is to refresh by itself.
 
 use super::Engine;
+use super::server_session::server_principal;
 use crate::catalog::materialized_query;
 use crate::plan;
 use crate::session::EngineSession;
@@ -8,7 +9,7 @@ use bowshot_api::{Claims, Error, ErrorKind, Principal, Result};
 use bowshot_policy::is_role;
 use bowshot_policy::rules::{Rules, place_of};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{EntryName, Materialized, Snapshot, Table};
+use bowshot_tables::{Entry, EntryName, Materialized, Snapshot, Table};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct DueRefresh {
     name: EntryName,
     owner: Result<Principal>,
     dialect: String,
+    /// Whether the server has made the view.
+    by_server: bool,
 }
 
 impl DueRefresh {
@@ -44,6 +47,11 @@ impl DueRefresh {
         &self.dialect
     }
 
+    /// Whether nobody has asked for the view: its refresh leaves most of the machine to others.
+    pub fn is_in_background(&self) -> bool {
+        self.by_server
+    }
+
     /// The statement that refreshes it.
     pub fn sql(&self) -> String {
         refresh_statement(&self.name)
@@ -57,7 +65,8 @@ impl Engine {
         let (snapshot, now, mut due) = (store.snapshot(), Utc::now(), Vec::new());
         let is_old = |table: &Table| {
             let view = table.definition().materialized.as_ref();
-            view.and_then(|view| Some((view, view.every?))).is_some_and(|(view, every)| {
+            let timed = view.and_then(|view| Some((view, self.interval(table.id(), view)?)));
+            timed.is_some_and(|(view, every)| {
                 let failed = store.refresh_failure(table.id()).map(|(when, _)| when.elapsed());
                 failed.is_none_or(|rest| rest >= every) && is_older(view, every, now)
             })
@@ -69,16 +78,36 @@ impl Engine {
             if snapshot.is_fresh(view) != Some(true)
                 || Box::pin(self.means_something_else(&name, &table, &snapshot)).await
             {
-                let (owner, dialect) = (self.owner(&snapshot, &name), view.dialect.clone());
-                due.push(DueRefresh { id: table.id(), owner, dialect, name });
+                let (owner, by_server) = (self.owner(&snapshot, &name), self.is_by_server(table.id()));
+                due.push(DueRefresh {
+                    id: table.id(),
+                    owner,
+                    dialect: view.dialect.clone(),
+                    name,
+                    by_server,
+                });
             }
         }
         due
     }
 
+    /// How often the server refreshes a view, if it does.
+    fn interval(&self, id: Uuid, view: &Materialized) -> Option<Duration> {
+        if self.is_by_server(id) { Some(self.server_refresh_interval(view)) } else { view.every }
+    }
+
+    fn is_by_server(&self, view: Uuid) -> bool {
+        self.shared.parts.tables.view_usage(view).by_server
+    }
+
     /// Whether the query of a view means something else than at the last refresh, since a view or a function that it uses was replaced.
     /// Asked once for each state of the tables.
-    async fn means_something_else(&self, name: &EntryName, table: &Table, snapshot: &Arc<Snapshot>) -> bool {
+    pub(super) async fn means_something_else(
+        &self,
+        name: &EntryName,
+        table: &Table,
+        snapshot: &Arc<Snapshot>,
+    ) -> bool {
         let Some(view) = &table.definition().materialized else { return false };
         if self.shared.views.is_meant(table.id(), snapshot) {
             return false;
@@ -115,6 +144,11 @@ impl Engine {
     }
 
     fn owner(&self, snapshot: &Snapshot, name: &EntryName) -> Result<Principal> {
+        if let Some(Entry::Table(table)) = snapshot.entry(name)
+            && self.is_by_server(table.id())
+        {
+            return Ok(server_principal());
+        }
         let rules = snapshot.notes().read(Rules::of);
         match rules.owners.get(&place_of(name)) {
             Some(owner) if self.has_user(owner) => Ok(Principal::user(owner)),

@@ -165,7 +165,9 @@ impl Refresh {
             Extent::Full(reason) => Some(reason.clone()),
             Extent::Nothing | Extent::Changes => None,
         };
-        let last = LastRefresh { ended_us: Utc::now().timestamp_micros(), took, full };
+        let before = view.last.as_ref().and_then(|last| last.full_took);
+        let full_took = if full.is_some() { Some(took) } else { before };
+        let last = LastRefresh { ended_us: Utc::now().timestamp_micros(), took, full, full_took };
         let (sources, meaning) = (self.sources.clone(), self.meaning.clone());
         Materialized { sources, meaning, last: Some(last), ..view.clone() }
     }
