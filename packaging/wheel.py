@@ -53,6 +53,7 @@ def build(release: Release) -> pathlib.Path:
     metadata = (
         f"Metadata-Version: 2.4\nName: bowshot-server\nVersion: {release.version}\n"
         "Summary: The program of Bowshot, an Arrow-native SQL server\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n"
+        "License-File: THIRD-PARTY-NOTICES\n"
         "Requires-Python: >=3.10\nClassifier: Operating System :: POSIX :: Linux\n"
         "Description-Content-Type: text/markdown\n\n" + README
     )
@@ -65,6 +66,7 @@ def build(release: Release) -> pathlib.Path:
         (f"{info}/METADATA", metadata.encode(), 0o644),
         (f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: bowshot\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644),
         (f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644),
+        (f"{info}/licenses/THIRD-PARTY-NOTICES", release.shared["notices"], 0o644),
     ]
     record = "".join(f"{name},sha256={_digest(data)},{len(data)}\n" for name, data, _ in files) + f"{info}/RECORD,,\n"
     path = release.out / f"{stem}-{tag}.whl"

@@ -59,6 +59,8 @@ def test_tarball(packages, place):
     root = place / "tarball" / stem
     told = subprocess.run([root / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
+    licences = (root / "THIRD-PARTY-NOTICES").read_text()
+    assert "\ndatafusion 55." in licences and "\nrustls 0." in licences and "\napache-arrow 21." in licences
     manual = (root / "share/man/man1/bowshot.1").read_text()
     # Whatever the help names, the manual names, and the completions offer.
     for command in ("serve", "sql", "check", "demo"):
@@ -101,6 +103,8 @@ def test_wheel(packages, place):
     subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
     told = subprocess.run([environment / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
+    (notices,) = environment.glob("lib/python*/site-packages/bowshot_server-*.dist-info/licenses/THIRD-PARTY-NOTICES")
+    assert "\ndatafusion 55." in notices.read_text()
     # In a notebook, where the programs of the environment are not on the path.
     (place / "people.csv").write_text("id\n1\n2\n")
     code = (
@@ -125,6 +129,7 @@ def test_debian_package(packages, place):
     shutil.copy(packages / f"bowshot_{VERSION}_amd64.deb", root / "tmp/bowshot.deb")
     inside(root, "dpkg", "--force-unsafe-io", "-i", "/tmp/bowshot.deb")
     assert inside(root, "bowshot", "--version").stdout == f"bowshot {VERSION}\n"
+    assert b"\ndatafusion 55." in gzip.decompress((root / "usr/share/doc/bowshot/third-party-notices.gz").read_bytes())
     configuration = root / "etc/bowshot/bowshot.toml"
     assert configuration.stat().st_mode & 0o777 == 0o640
     assert inside(root, "dpkg", "-V", "bowshot").stdout in ("", "??5?????? c /etc/bowshot/bowshot.toml\n")
@@ -179,7 +184,7 @@ def test_image(packages, place):
         assert f"sha256:{hashlib.sha256(content).hexdigest()}" == expected
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             archive.extractall(root, filter="tar")
-    assert config["config"]["User"] == "65532:65532"
+    assert config["config"]["User"] == "65532:65532" and (root / "usr/share/doc/bowshot/THIRD-PARTY-NOTICES").exists()
     environment = dict(entry.split("=", 1) for entry in config["config"]["Env"])
     command = [*config["config"]["Entrypoint"], *config["config"]["Cmd"]]
     # On a root that nobody can write to, as a user without rights.
