@@ -4,7 +4,7 @@
 pub(crate) mod conformance;
 mod counts;
 mod lanes;
-mod needs;
+pub(crate) mod needs;
 mod process;
 mod second_run;
 pub(crate) mod seconds;
