@@ -73,7 +73,7 @@ class Progress:
 
 
 def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook, which shows what is written below the cell. A shell of IPython has no kernel."""
+    """Whether this is the kernel of a notebook, which shows below the cell what is written. IPython's shell has none."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None
