@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import hashlib
 import os
 import pathlib
@@ -56,7 +57,16 @@ def chart(release: Release) -> pathlib.Path:
     return path
 
 
-PARTS = {"tarball": tarball, "wheel": wheel.build, "deb": deb.build, "oci": oci.build, "chart": chart, "sbom": bill}
+PARTS = {
+    "tarball": tarball,
+    "wheel": wheel.build,
+    "client": functools.partial(wheel.client, folder="python"),
+    "dbt": functools.partial(wheel.client, folder="dbt"),
+    "deb": deb.build,
+    "oci": oci.build,
+    "chart": chart,
+    "sbom": bill,
+}
 
 
 def main() -> None:
