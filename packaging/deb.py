@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import ROOT, Release, glibc, gzipped
+from common import ROOT, WATCHING, Release, glibc, gzipped
 
 HERE = ROOT / "packaging/debian"
 
@@ -42,6 +42,8 @@ def _fill(root: pathlib.Path, release: Release) -> None:
     put("usr/share/doc/bowshot/copyright", (ROOT / "LICENSE").read_bytes())
     put("usr/share/doc/bowshot/third-party-notices.gz", gzipped(release.shared["notices"], 9))
     put("usr/share/doc/bowshot/changelog.gz", gzipped((ROOT / "CHANGELOG.md").read_bytes(), 9))
+    for name, path in WATCHING.items():
+        put(f"usr/share/bowshot/{name}", path.read_bytes())
     for name in ("postinst", "prerm", "postrm"):
         put(f"DEBIAN/{name}", (HERE / name).read_bytes(), 0o755)
     put("DEBIAN/conffiles", b"/etc/bowshot/bowshot.toml\n")

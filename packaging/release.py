@@ -20,7 +20,7 @@ import oci
 import pages
 import sbom
 import wheel
-from common import ROOT, Release, gzipped, tar
+from common import ROOT, WATCHING, Release, gzipped, tar
 
 
 def tarball(release: Release) -> pathlib.Path:
@@ -36,6 +36,7 @@ def tarball(release: Release) -> pathlib.Path:
         f"{stem}/THIRD-PARTY-NOTICES": (release.shared["notices"], 0o644),
         f"{stem}/README.md": (ROOT / "README.md", 0o644),
         f"{stem}/CHANGELOG.md": (ROOT / "CHANGELOG.md", 0o644),
+        **{f"{stem}/share/bowshot/{name}": (path, 0o644) for name, path in WATCHING.items()},
     }
     path = release.out / f"{stem}.tar.gz"
     path.write_bytes(gzipped(tar(files, release.time), release.level))

@@ -59,6 +59,7 @@ def test_tarball(packages, place):
     root = place / "tarball" / stem
     told = subprocess.run([root / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
+    assert json.loads((root / "share/bowshot/bowshot.json").read_text())["title"] == "Bowshot"
     licences = (root / "THIRD-PARTY-NOTICES").read_text()
     assert "\ndatafusion 55." in licences and "\nrustls 0." in licences and "\napache-arrow 21." in licences
     manual = (root / "share/man/man1/bowshot.1").read_text()
