@@ -73,7 +73,7 @@ def fill(folder, given):
         elif path.suffix == ".parquet":
             pyarrow.parquet.write_table(pyarrow.csv.read_csv(path), path)
     for name in given.get("folders", ()):
-        (folder / name).mkdir(parents=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
     for name, copy in (("first.pem", "server.pem"), ("first.key", "server.key")):
         shutil.copy(TLS / name, folder / copy)
     programs = {"bowshot": PROGRAM.format(program=binaries() / "bowshot"), "journalctl": "#!/bin/sh\n"}
