@@ -70,7 +70,7 @@ pub(crate) async fn run_standby(args: StandbyArgs) -> Result<()> {
     let mut signals = Signals::listen()?;
     let mut last: Option<(CommitMark, Instant)> = None;
     loop {
-        let mark = CommitMark::of(&args.data);
+        let mark = CommitMark::read(&args.data);
         if last.as_ref().is_none_or(|(seen, at)| *seen != mark || at.elapsed() > LONGEST) {
             let followed = follow(&args.copy, &args.data, args.config.clone()).await;
             match followed {

@@ -20,7 +20,7 @@ pub(super) struct NamedTable {
 
 impl NamedTable {
     /// Whether a word of a statement means it: by its name, or by the last part of it.
-    fn is(&self, word: &str) -> bool {
+    fn is_meant_by(&self, word: &str) -> bool {
         let last = self.name.rsplit('.').next().unwrap_or(&self.name);
         self.name.eq_ignore_ascii_case(word) || last.eq_ignore_ascii_case(word)
     }
@@ -44,7 +44,7 @@ impl Names {
     fn columns(&self, line: &str, prefix: &str) -> BTreeSet<String> {
         let tables = self.0.read();
         let named: Vec<&NamedTable> =
-            tables.iter().filter(|table| words(line).any(|word| table.is(word))).collect();
+            tables.iter().filter(|table| words(line).any(|word| table.is_meant_by(word))).collect();
         let of: Vec<&NamedTable> = if named.is_empty() { tables.iter().collect() } else { named };
         let columns = of.iter().flat_map(|table| &table.columns);
         columns.filter(|column| begins(column, prefix)).cloned().collect()
@@ -54,7 +54,7 @@ impl Names {
     fn qualified(&self, word: &str) -> BTreeSet<String> {
         let Some((table, prefix)) = word.rsplit_once('.') else { return BTreeSet::new() };
         let tables = self.0.read();
-        let columns = tables.iter().filter(|named| named.is(table)).flat_map(|named| &named.columns);
+        let columns = tables.iter().filter(|named| named.is_meant_by(table)).flat_map(|named| &named.columns);
         columns.filter(|column| begins(column, prefix)).map(|column| format!("{table}.{column}")).collect()
     }
 }

@@ -50,10 +50,10 @@ pub struct CommitMark([Option<(u64, SystemTime)>; 2]);
 
 impl CommitMark {
     /// The mark of now.
-    pub fn of(data: &Path) -> Self {
+    pub fn read(data: &Path) -> Self {
         let mark = |found: Metadata| Some((found.len(), found.modified().ok()?));
-        let of = |name: String| fs::metadata(data.join(name)).ok().and_then(mark);
-        Self([of(FILE.to_owned()), of(format!("{FILE}-wal"))])
+        let read = |name: String| fs::metadata(data.join(name)).ok().and_then(mark);
+        Self([read(FILE.to_owned()), read(format!("{FILE}-wal"))])
     }
 }
 
@@ -64,11 +64,11 @@ mod tests {
     #[test]
     fn the_log_of_the_catalog_changes_the_mark() {
         let data = tempfile::tempdir().expect("folder");
-        let empty = CommitMark::of(data.path());
+        let empty = CommitMark::read(data.path());
         fs::write(data.path().join(FILE), "x").expect("writes");
-        let catalog = CommitMark::of(data.path());
+        let catalog = CommitMark::read(data.path());
         fs::write(data.path().join(format!("{FILE}-wal")), "x").expect("writes");
-        assert!(empty != catalog && catalog != CommitMark::of(data.path()));
+        assert!(empty != catalog && catalog != CommitMark::read(data.path()));
         assert_eq!(catalog, CommitMark([catalog.0[0], None]));
     }
 }
