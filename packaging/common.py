@@ -28,6 +28,10 @@ class Release:
     shared: dict[str, bytes]
 
 
+#: What watches a server, by its name below `share/bowshot`.
+WATCHING = {"bowshot.json": ROOT / "deploy/grafana/bowshot.json", "rules.yml": ROOT / "deploy/helm/bowshot/rules.yml"}
+
+
 def version() -> str:
     return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 

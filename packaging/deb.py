@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import ROOT, Release, glibc, gzipped
+from common import ROOT, WATCHING, Release, glibc, gzipped
 
 HERE = ROOT / "packaging/debian"
 
@@ -19,7 +19,7 @@ def build(release: Release) -> pathlib.Path:
         _fill(root, release)
         path = release.out / f"bowshot_{release.version}_amd64.deb"
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(release.time)}
-        command = ["dpkg-deb", "--root-owner-group", "-Zgzip", f"-z{release.level}", "--build", str(root), str(path)]
+        command = ["dpkg-deb", "--root-owner-group", "-Zzstd", f"-z{2 * release.level + 1}", "--build", str(root), str(path)]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
         return path
 
@@ -40,7 +40,10 @@ def _fill(root: pathlib.Path, release: Release) -> None:
     put("usr/share/zsh/vendor-completions/_bowshot", release.shared["zsh"])
     put("usr/share/fish/vendor_completions.d/bowshot.fish", release.shared["fish"])
     put("usr/share/doc/bowshot/copyright", (ROOT / "LICENSE").read_bytes())
+    put("usr/share/doc/bowshot/third-party-notices.gz", gzipped(release.shared["notices"], 9))
     put("usr/share/doc/bowshot/changelog.gz", gzipped((ROOT / "CHANGELOG.md").read_bytes(), 9))
+    for name, path in WATCHING.items():
+        put(f"usr/share/bowshot/{name}", path.read_bytes())
     for name in ("postinst", "prerm", "postrm"):
         put(f"DEBIAN/{name}", (HERE / name).read_bytes(), 0o755)
     put("DEBIAN/conffiles", b"/etc/bowshot/bowshot.toml\n")

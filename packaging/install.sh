@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs the newest Bowshot of a release: a folder, or the address of one, that `cargo xtask release` has filled.
 #
-#   install.sh PLACE [tarball | deb | wheel] [--prefix DIR]
+#   install.sh PLACE [tarball | deb | wheel | python] [--prefix DIR]
 #
 # PLACE is a folder or an https:// address; what is installed has the checksum that its SHA256SUMS says. Without a kind it is the tarball, which goes to
-# DIR: /usr/local for root, else ~/.local. A Debian package needs root, a wheel goes to the environment of the Python on the path.
+# DIR: /usr/local for root, else ~/.local. A Debian package needs root, a wheel goes to the environment of the Python on the path; `python` is that wheel and
+# the Python client.
 set -eu
 
 fail() {
@@ -12,7 +13,7 @@ fail() {
     exit 1
 }
 
-usage="usage: install.sh PLACE [tarball | deb | wheel] [--prefix DIR]"
+usage="usage: install.sh PLACE [tarball | deb | wheel | python] [--prefix DIR]"
 place='' kind='' prefix=''
 while [ $# -gt 0 ]; do
     case $1 in
@@ -46,8 +47,8 @@ version='[0-9][0-9]*\.[0-9][0-9]*\.[0-9][0-9]*'
 case $kind in
 tarball) before='bowshot-' behind='-x86_64-linux\.tar\.gz' ;;
 deb) before='bowshot_' behind='_amd64\.deb' ;;
-wheel) before='bowshot_server-' behind='-[0-9a-z_.-]*x86_64\.whl' ;;
-*) fail "\`$kind\` is no kind of package: tarball, deb or wheel" ;;
+wheel | python) before='bowshot_server-' behind='-[0-9a-z_.-]*x86_64\.whl' ;;
+*) fail "\`$kind\` is no kind of package: tarball, deb, wheel or python" ;;
 esac
 [ -z "$prefix" ] || [ "$kind" = tarball ] || fail "--prefix is for the tarball alone"
 [ "$(uname -s) $(uname -m)" = "Linux x86_64" ] || fail "there are packages for Linux on x86-64 only; this is $(uname -s) on $(uname -m)"
@@ -73,21 +74,27 @@ fetch() {
     esac || fail "\`$1\` cannot be had from $place"
 }
 
+# Brings the newest package of a kind here, and sets its `number` and `file`.
+newest() {
+    before=$1 behind=$2
+    line=$(sed -n "s/^\([0-9a-f]\{64\}\)  $before\($version\)\($behind\)\$/\2 &/p" "$folder/SHA256SUMS" |
+        sort -t . -k 1,1n -k 2,2n -k 3,3n | tail -n 1)
+    [ -n "$line" ] || fail "$place has no $kind"
+    number=${line%% *}
+    file=${line##* }
+    sum=${line#* }
+    sum=${sum%% *}
+    fetch "$file"
+    if command -v sha256sum >/dev/null; then
+        found=$(sha256sum "$folder/$file")
+    else
+        found=$(shasum -a 256 "$folder/$file") || fail "neither \`sha256sum\` nor \`shasum\` is here to check with"
+    fi
+    [ "${found%% *}" = "$sum" ] || fail "\`$file\` has not the checksum that SHA256SUMS says; nothing was installed"
+}
+
 fetch SHA256SUMS
-line=$(sed -n "s/^\([0-9a-f]\{64\}\)  $before\($version\)\($behind\)\$/\2 &/p" "$folder/SHA256SUMS" |
-    sort -t . -k 1,1n -k 2,2n -k 3,3n | tail -n 1)
-[ -n "$line" ] || fail "$place has no $kind"
-number=${line%% *}
-file=${line##* }
-sum=${line#* }
-sum=${sum%% *}
-fetch "$file"
-if command -v sha256sum >/dev/null; then
-    found=$(sha256sum "$folder/$file")
-else
-    found=$(shasum -a 256 "$folder/$file") || fail "neither \`sha256sum\` nor \`shasum\` is here to check with"
-fi
-[ "${found%% *}" = "$sum" ] || fail "\`$file\` has not the checksum that SHA256SUMS says; nothing was installed"
+newest "$before" "$behind"
 
 case $kind in
 deb)
@@ -97,8 +104,13 @@ deb)
     apt-get install -y "$folder/$file" || fail "apt did not install \`$file\`"
     program=bowshot
     ;;
-wheel)
-    python3 -m pip install "$folder/$file" || fail "pip did not install \`$file\`: is this an environment of its own (\`python3 -m venv\`)?"
+wheel | python)
+    set -- "$folder/$file"
+    if [ "$kind" = python ]; then
+        newest 'bowshot-' '-py3-none-any\.whl'
+        set -- "$@" "$folder/$file"
+    fi
+    python3 -m pip install "$@" || fail "pip did not install \`$file\`: is this an environment of its own (\`python3 -m venv\`)?"
     program=bowshot
     ;;
 tarball)

@@ -18,6 +18,7 @@ USER = 65532
 
 def build(release: Release) -> pathlib.Path:
     system, links = _system(release.program)
+    system["usr/share/doc/bowshot/THIRD-PARTY-NOTICES"] = (release.shared["notices"], 0o644)
     layers = [
         tar(system, release.time, links),
         tar({"usr/bin/bowshot": (release.program, 0o755)}, release.time, {}),

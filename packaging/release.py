@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import functools
 import hashlib
+import os
 import pathlib
 import shutil
 import tempfile
@@ -13,11 +15,12 @@ import time
 import common
 import deb
 import helptext
+import notices
 import oci
 import pages
 import sbom
 import wheel
-from common import ROOT, Release, gzipped, tar
+from common import ROOT, WATCHING, Release, gzipped, tar
 
 
 def tarball(release: Release) -> pathlib.Path:
@@ -30,8 +33,10 @@ def tarball(release: Release) -> pathlib.Path:
         f"{stem}/share/zsh/site-functions/_bowshot": (release.shared["zsh"], 0o644),
         f"{stem}/share/fish/vendor_completions.d/bowshot.fish": (release.shared["fish"], 0o644),
         f"{stem}/LICENSE": (ROOT / "LICENSE", 0o644),
+        f"{stem}/THIRD-PARTY-NOTICES": (release.shared["notices"], 0o644),
         f"{stem}/README.md": (ROOT / "README.md", 0o644),
         f"{stem}/CHANGELOG.md": (ROOT / "CHANGELOG.md", 0o644),
+        **{f"{stem}/share/bowshot/{name}": (path, 0o644) for name, path in WATCHING.items()},
     }
     path = release.out / f"{stem}.tar.gz"
     path.write_bytes(gzipped(tar(files, release.time), release.level))
@@ -53,7 +58,16 @@ def chart(release: Release) -> pathlib.Path:
     return path
 
 
-PARTS = {"tarball": tarball, "wheel": wheel.build, "deb": deb.build, "oci": oci.build, "chart": chart, "sbom": bill}
+PARTS = {
+    "tarball": tarball,
+    "wheel": wheel.build,
+    "client": functools.partial(wheel.client, folder="python"),
+    "dbt": functools.partial(wheel.client, folder="dbt"),
+    "deb": deb.build,
+    "oci": oci.build,
+    "chart": chart,
+    "sbom": bill,
+}
 
 
 def main() -> None:
@@ -61,7 +75,7 @@ def main() -> None:
     parser.add_argument("--program", type=pathlib.Path, required=True, help="the program as it was built")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder of the packages")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--level", type=int, default=9, help="how hard to compress, 1 to 9")
+    parser.add_argument("--level", type=int, default=6, help="how hard to compress, 1 to 9; beyond 6 it takes much longer for little")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -75,10 +89,11 @@ def main() -> None:
             "bash": pages.bash(root).encode(),
             "zsh": pages.zsh(root).encode(),
             "fish": pages.fish(root).encode(),
+            "notices": notices.notices(),
         }
         release = Release(program, version, moment, args.level, args.out, shared)
-        # Compressing keeps no lock of the interpreter: two packages at a time.
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        # Compressing keeps no lock of the interpreter: the packages are made beside one another.
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             made = list(pool.map(lambda part: PARTS[part](release), args.parts.split(",")))
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(made))
     (args.out / "SHA256SUMS").write_text(sums)

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--report", type=pathlib.Path, help="where to write the report (default report.html beside the results)")
     made.add_argument("--no-report", action="store_true", help="write no report")
-    made.add_argument("--figures", action="store_true", help="write the figures of the committed results into README.md")
+    made.add_argument("--figures", action="store_true", help="write the figures of the committed results into docs/")
     return made
 
 
@@ -83,8 +83,9 @@ def main(arguments: list) -> int:
     if asked.figures:
         from .report import figures
 
-        text = places.README.read_text(encoding="utf-8")
-        places.README.write_text(figures.written(text, places.RESULTS), encoding="utf-8")
+        text = places.FIGURES.read_text(encoding="utf-8")
+        places.FIGURES.write_text(figures.written(text, places.RESULTS), encoding="utf-8")
+        places.PICTURE.write_text(figures.picture(places.RESULTS), encoding="utf-8")
     for name in failed:
         print(f"FAILED: {name}", file=sys.stderr)
     return 1 if failed else 0

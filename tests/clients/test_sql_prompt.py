@@ -1,10 +1,13 @@
 """`bowshot sql` on a terminal: the prompt, its commands, completion, history, and Ctrl-C."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
+import termios
 import time
 
 import pytest
@@ -120,6 +123,22 @@ def test_the_last_statement_is_edited(server, tmp_path, monkeypatch):
     assert prompt.end() == 0
 
 
+def test_long_tables_go_through_the_pager(server, tmp_path, monkeypatch):
+    paged = tmp_path / "paged"
+    pager = tmp_path / "pager.sh"
+    pager.write_text(f'#!/bin/sh\ncat > {paged}\necho "seen: $1"\n')
+    pager.chmod(0o755)
+    monkeypatch.setenv("PAGER", f"{pager} all")
+    prompt = Prompt(server, tmp_path)
+    fcntl.ioctl(prompt.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 80, 0, 0))
+    # The next input is the first that knows of the new size.
+    prompt.run("SELECT 1 AS one;", r"\b1\b[\s\S]*\(1 row\)")
+    prompt.run("SELECT value FROM generate_series(1, 19) AS s(value);", r"seen: all[\s\S]*\(19 rows\)")
+    assert paged.read_text().split()[-1] == "19"
+    prompt.run("SELECT value FROM generate_series(1, 17) AS s(value);", r"\b17\b[\s\S]*\(17 rows\)")
+    assert paged.read_text().split()[-1] == "19" and prompt.end() == 0
+
+
 @pytest.mark.parametrize("word", ["exit", "quit;", "EXIT"])
 def test_words_that_leave(server, tmp_path, word):
     assert Prompt(server, tmp_path).end(word) == 0
@@ -130,6 +149,8 @@ def test_names_and_keywords_are_completed(prompt):
     prompt.wait(r"select")
     prompt.type(" count(*) from nat\t\t")
     prompt.wait(r"nation")
+    prompt.type(" where n_nationk\t")
+    prompt.wait(r"n_nationkey")
     prompt.type("\x03")
     prompt.wait(r"bowshot> ")
 

@@ -44,7 +44,7 @@ def packages(place):
 
 def test_checksums(packages):
     lines = (packages / "SHA256SUMS").read_text().splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 8
     for line in lines:
         digest, name = line.split()
         assert hashlib.sha256((packages / name).read_bytes()).hexdigest() == digest, name
@@ -59,6 +59,9 @@ def test_tarball(packages, place):
     root = place / "tarball" / stem
     told = subprocess.run([root / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
+    assert json.loads((root / "share/bowshot/bowshot.json").read_text())["title"] == "Bowshot"
+    licences = (root / "THIRD-PARTY-NOTICES").read_text()
+    assert "\ndatafusion 55." in licences and "\nrustls 0." in licences and "\napache-arrow 21." in licences
     manual = (root / "share/man/man1/bowshot.1").read_text()
     # Whatever the help names, the manual names, and the completions offer.
     for command in ("serve", "sql", "check", "demo"):
@@ -80,7 +83,12 @@ def test_installed_by_the_script(packages, place):
     python = place / "python"
     subprocess.run([sys.executable, "-m", "venv", python], check=True)
     environment = {"PATH": f"{python}/bin:/usr/bin:/bin", "HOME": str(place)}
-    subprocess.run(["sh", ROOT / "packaging/install.sh", packages, "wheel"], check=True, env=environment)
+    # Of what the client needs nothing is fetched here.
+    alone = {**environment, "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1"}
+    subprocess.run(["sh", ROOT / "packaging/install.sh", packages, "python"], check=True, env=alone)
+    code = "import importlib.metadata as m; print(m.version('bowshot'), m.version('bowshot-server'), 'bowshot' in m.entry_points(group='ibis.backends').names)"
+    told = subprocess.run([python / "bin/python", "-c", code], capture_output=True, text=True, check=True, env={})
+    assert told.stdout == f"{VERSION} {VERSION} True\n"
     told = subprocess.run([python / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
 
@@ -96,11 +104,13 @@ def _complete(root, *words):
 def test_wheel(packages, place):
     environment = place / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    (wheel,) = packages.glob("*.whl")
+    (wheel,) = packages.glob("bowshot_server-*.whl")
     pip = [str(environment / "bin/pip"), "--disable-pip-version-check", "-q"]
     subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
     told = subprocess.run([environment / "bin/bowshot", "--version"], capture_output=True, text=True, check=True, env={})
     assert told.stdout == f"bowshot {VERSION}\n"
+    (notices,) = environment.glob("lib/python*/site-packages/bowshot_server-*.dist-info/licenses/THIRD-PARTY-NOTICES")
+    assert "\ndatafusion 55." in notices.read_text()
     # In a notebook, where the programs of the environment are not on the path.
     (place / "people.csv").write_text("id\n1\n2\n")
     code = (
@@ -125,6 +135,7 @@ def test_debian_package(packages, place):
     shutil.copy(packages / f"bowshot_{VERSION}_amd64.deb", root / "tmp/bowshot.deb")
     inside(root, "dpkg", "--force-unsafe-io", "-i", "/tmp/bowshot.deb")
     assert inside(root, "bowshot", "--version").stdout == f"bowshot {VERSION}\n"
+    assert b"\ndatafusion 55." in gzip.decompress((root / "usr/share/doc/bowshot/third-party-notices.gz").read_bytes())
     configuration = root / "etc/bowshot/bowshot.toml"
     assert configuration.stat().st_mode & 0o777 == 0o640
     assert inside(root, "dpkg", "-V", "bowshot").stdout in ("", "??5?????? c /etc/bowshot/bowshot.toml\n")
@@ -179,7 +190,7 @@ def test_image(packages, place):
         assert f"sha256:{hashlib.sha256(content).hexdigest()}" == expected
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             archive.extractall(root, filter="tar")
-    assert config["config"]["User"] == "65532:65532"
+    assert config["config"]["User"] == "65532:65532" and (root / "usr/share/doc/bowshot/THIRD-PARTY-NOTICES").exists()
     environment = dict(entry.split("=", 1) for entry in config["config"]["Env"])
     command = [*config["config"]["Entrypoint"], *config["config"]["Cmd"]]
     # On a root that nobody can write to, as a user without rights.

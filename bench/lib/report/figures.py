@@ -1,6 +1,9 @@
-"""The few figures in README.md, taken from the committed results: wins and losses, each beside the peer of the same run."""
+"""The few figures of docs/how-to/benchmarks.md and their picture in README.md, taken from the committed results: wins and losses, each beside
+the peer of the same run."""
 
 import dataclasses
+import html
+import math
 import pathlib
 
 from . import lines
@@ -76,8 +79,11 @@ def figure(line: lines.Line, row: Row, label: str) -> float:
 
 def beside(row: Row, ours: float, label: str, theirs: float) -> str:
     """A peer's figure, and how many times as fast we are."""
-    factor = ours / theirs if row.metric == "gb_per_second" else theirs / ours
-    return f"{label} {quantity(row, theirs)} ({factor:.3g}×)"
+    return f"{label} {quantity(row, theirs)} ({factor(row, ours, theirs):.3g}×)"
+
+
+def factor(row: Row, ours: float, theirs: float) -> float:
+    return ours / theirs if row.metric == "gb_per_second" else theirs / ours
 
 
 def quantity(row: Row, value: float) -> str:
@@ -87,9 +93,47 @@ def quantity(row: Row, value: float) -> str:
 
 
 def written(text: str, results: pathlib.Path) -> str:
-    """README's text with the figures of the results."""
+    """The text of a page with the figures of the results."""
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise RuntimeError(f"the text has not one `{BEGIN}` and one `{END}`")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + block(results) + after
+
+
+# The picture: a bar for each comparison, from 1× to the right where we were faster, to the left where the peer was.
+LINE, TEXT, WIDTH, TOP = 20, 565, 1100, 56
+LEAST, MOST = 0.1, 300.0
+COLOURS = {True: "#15803d", False: "#b91c1c"}
+
+
+def place(value: float) -> float:
+    """Where a factor stands, on a scale of powers."""
+    return TEXT + (WIDTH - TEXT - 60) * math.log(value / LEAST) / math.log(MOST / LEAST)
+
+
+def picture(results: pathlib.Path) -> str:
+    everything = lines.every(results)
+    bars, work = [], ""
+    for row in ROWS:
+        # No bar stands below the one that it means by "the same".
+        work = row.work.replace("the same", work.partition(",")[0])
+        origin = newest(row, everything)
+        ours = figure(origin, row, row.ours)
+        bars += [(f"{work}: {peer}", factor(row, ours, figure(origin, row, peer))) for peer in row.peers]
+    height = TOP + LINE * len(bars) + 10
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="system-ui,sans-serif" font-size="13">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+        '<text x="10" y="20" font-size="15" font-weight="600">How many times as fast Bowshot was; to the left of 1× it lost</text>',
+    ]
+    for mark in (0.1, 1, 10, 100):
+        weight = 'stroke="#444"' if mark == 1 else 'stroke="#ddd"'
+        parts.append(f'<path d="M{place(mark):.0f} {TOP - 8}V{height - 8}" {weight}/>')
+        parts.append(f'<text x="{place(mark):.0f}" y="{TOP - 14}" text-anchor="middle" fill="#555">{mark:g}×</text>')
+    for number, (label, value) in enumerate(bars):
+        y, begin, end = TOP + LINE * number, *sorted((place(1), place(value)))
+        parts.append(f'<text x="{TEXT - 10}" y="{y + 12}" text-anchor="end">{html.escape(label.replace("`", ""))}</text>')
+        parts.append(f'<rect x="{begin:.1f}" y="{y}" width="{max(end - begin, 1):.1f}" height="14" fill="{COLOURS[value >= 1]}"/>')
+        parts.append(f'<text x="{max(end, place(1)) + 5:.1f}" y="{y + 12}" fill="#333">{value:.3g}×</text>')
+    return "\n".join([*parts, "</svg>", ""])

@@ -36,7 +36,7 @@ def main(folder: pathlib.Path) -> int:
         ("the report on a wide page", lambda: looks(browser.probe(report, 1200))),
         ("the report on a phone", lambda: looks(browser.probe(report, 360))),
         ("the report of the committed results", lambda: committed(folder)),
-        ("the figures in README.md are those of the committed results", readme_figures),
+        ("figures and their picture in docs are those of the committed results", committed_figures),
         ("the command line refuses what it does not know", unknown_names),
     ]
     failed = sum(not passes(name, check) for name, check in checks)
@@ -118,10 +118,11 @@ def committed(folder: pathlib.Path) -> None:
     looks(browser.probe(target, 1200))
 
 
-def readme_figures() -> None:
-    text = places.README.read_text(encoding="utf-8")
+def committed_figures() -> None:
+    text, again = places.FIGURES.read_text(encoding="utf-8"), "run `cargo xtask bench --figures --no-report`"
     expect(figures.BEGIN in text, "there are none")
-    expect(figures.written(text, places.RESULTS) == text, "run `cargo xtask bench --figures --no-report`")
+    expect(figures.written(text, places.RESULTS) == text, again)
+    expect(figures.picture(places.RESULTS) == places.PICTURE.read_text(encoding="utf-8"), again)
 
 
 def unknown_names() -> None:

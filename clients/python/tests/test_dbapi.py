@@ -133,6 +133,8 @@ def test_wrong_uses(connection):
     for parameters in ("text", 5, b"x"):
         with pytest.raises(bowshot.InterfaceError):
             cursor.execute("SELECT ?", parameters)
+        with pytest.raises(bowshot.InterfaceError, match="one value"):
+            connection.sql("SELECT ?", parameters)
     with pytest.raises(bowshot.InterfaceError):
         cursor.execute(5)
     cursor.execute("CREATE TEMPORARY TABLE wrong_uses (a INT)")

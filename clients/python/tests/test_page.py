@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import reference
 
 import bowshot
 
@@ -35,6 +36,10 @@ def test_every_example_runs(tmp_path, monkeypatch):
         if "connection" in names:
             names["connection"].close()
         names["server"].stop()
+
+
+def test_the_reference_is_that_of_the_docstrings():
+    assert reference.PAGE.read_text() == reference.page(), "run `python clients/python/tests/reference.py`"
 
 
 def test_public_names():

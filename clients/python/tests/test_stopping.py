@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pyarrow as pa
 import pytest
@@ -242,6 +243,15 @@ def test_progress_is_shown_and_taken_away(connection):
     assert "running" in line(None, 5, 1.0)
     # Nobody sits before this terminal.
     assert not Progress.wanted(None)
+
+
+def test_progress_is_shown_in_notebooks(monkeypatch):
+    from bowshot._progress import Progress
+
+    for shell, wanted in ((types.SimpleNamespace(kernel=1), True), (types.SimpleNamespace(), False), (None, False)):
+        monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda shell=shell: shell))
+        assert Progress.wanted(None) is wanted
+    assert Progress.wanted(False) is False
 
 
 def test_progress_of_a_query(connection, monkeypatch):

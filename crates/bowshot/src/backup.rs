@@ -88,7 +88,7 @@ pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
 }
 
 /// The object store with the tables of a folder, if any.
-fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<ObjectFolder>> {
+pub(crate) fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<ObjectFolder>> {
     let Some(address) = tables_address(data).map_err(in_words)? else { return Ok(None) };
     // A configuration with the store need not name the folder.
     let values = vec![("data".to_owned(), data.display().to_string())];
@@ -115,7 +115,7 @@ pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
 }
 
 /// Runs blocking work until it is done or a signal arrives.
-async fn until_stopped<T: Send + 'static>(
+pub(crate) async fn until_stopped<T: Send + 'static>(
     work: impl FnOnce(&Stop) -> Result<T, Error> + Send + 'static,
 ) -> Result<T> {
     let mut signals = Signals::listen()?;
@@ -148,7 +148,8 @@ fn in_words(error: Error) -> bowshot_api::Error {
     }
 }
 
-fn told(done: &Copied, as_json: bool) -> Result<()> {
+/// Prints what was done.
+pub(crate) fn told(done: &Copied, as_json: bool) -> Result<()> {
     let Copied { taken, tables, files, bytes, shared_bytes } = done;
     if as_json {
         let text = json!({

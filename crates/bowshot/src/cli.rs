@@ -7,6 +7,7 @@ use crate::config::Flags;
 use crate::demo::DemoArgs;
 use crate::doctor::DoctorArgs;
 use crate::sql::SqlArgs;
+use crate::standby::{StandbyArgs, TakeOverArgs};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -34,6 +35,10 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Make a data folder of a backup
     Restore(RestoreArgs),
+    /// Keep a copy of a data folder that follows it
+    Standby(StandbyArgs),
+    /// Make a data folder of the copy that a standby has kept
+    TakeOver(TakeOverArgs),
     /// Hold catalog and files of a data folder, or of a backup, against one another
     Verify(VerifyArgs),
     /// Read a password from stdin and print its hash for the configuration

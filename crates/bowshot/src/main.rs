@@ -18,6 +18,7 @@ mod ports_file;
 mod reference;
 mod serve;
 mod sql;
+mod standby;
 mod traces;
 mod usage;
 
@@ -62,6 +63,8 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Backup(args) => block_on(backup::run_backup(args))?,
         Command::Restore(args) => block_on(backup::run_restore(args))?,
+        Command::Standby(args) => block_on(standby::run_standby(args))?,
+        Command::TakeOver(args) => block_on(standby::run_take_over(args))?,
         Command::Verify(args) => return block_on(backup::run_verify(args)),
         Command::Doctor(args) => return block_on(doctor::run(args)),
         Command::Demo(args) => block_on(demo::run(args))?,

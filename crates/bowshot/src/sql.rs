@@ -6,6 +6,7 @@ mod backslash_commands;
 mod complete;
 mod interrupt;
 mod output;
+mod pager;
 mod progress;
 mod prompt;
 mod statement;
@@ -88,6 +89,7 @@ async fn session(args: &SqlArgs) -> Result<ExitCode> {
         max_rows: args.max_rows,
         timing: args.timing,
         expanded: false,
+        screen_lines: None,
         progress: args.progress || std::io::stderr().is_terminal(),
         interrupts: Interrupts::listen(),
         next_destination: None,

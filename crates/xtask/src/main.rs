@@ -47,7 +47,7 @@ enum Command {
     /// Builds the program and its packages: tarball, wheel, Debian package, image, Helm chart, bill of materials, checksums.
     #[command(disable_help_flag = true)]
     Release {
-        /// Options, for `packaging/release.py`.
+        /// `--glibc 2.28` for machines with older C libraries; other options are for `packaging/release.py`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },

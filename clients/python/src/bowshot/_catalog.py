@@ -19,6 +19,8 @@ Query = Callable[[str, list[Any]], "list[tuple[Any, ...]]"]
 
 @dataclass(frozen=True)
 class TableName:
+    """A table that `Connection.tables` lists. Its text is the name as SQL takes it."""
+
     catalog: str
     schema: str
     name: str

@@ -132,7 +132,7 @@ class Connection:
         """Runs a statement; its rows come as Arrow when they are asked for.
 
         `timeout` is for the statement and the reading of its rows, in seconds. `progress` shows a bar on standard error;
-        without it that depends on who sits before it.
+        without it that depends on who sits before it: at an interactive terminal and in a notebook there is one.
         """
         key = object()
         shown = self._config.progress if progress is None else progress

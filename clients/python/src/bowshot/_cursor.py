@@ -48,8 +48,6 @@ class Cursor:
 
     def execute(self, operation: str, parameters: _sql.Parameters | None = None, *, timeout: float | None = None) -> Cursor:
         """Runs a statement. Its parameters are in one of the styles `?`, `$1`, `:1`, `%s`, or `:name`, `$name`, `%(name)s`."""
-        if parameters is not None and (isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence | Mapping)):
-            raise InterfaceError("parameters are a sequence or a mapping", hint="one value: (value,)")
         return self._run(operation, None if parameters is None else [parameters], timeout)
 
     def executemany(

@@ -1,4 +1,4 @@
-"""How far a query is, on a terminal: one line on standard error that goes away when the rows are there.
+"""How far a query is, on a terminal or in a notebook: one line on standard error that goes away when the rows are there.
 
 The server tells it in `system.queries`, for a query whose rows are being read too; pyarrow has no call for PollFlightInfo.
 """
@@ -36,10 +36,10 @@ class Progress:
 
     @staticmethod
     def wanted(setting: bool | None) -> bool:
-        """Unless somebody has said so: only for somebody who sits before a terminal."""
+        """Unless somebody has said so: only for somebody who sits before a terminal or a notebook."""
         if setting is not None:
             return setting
-        return bool(sys.stderr and sys.stderr.isatty() and hasattr(sys, "ps1"))
+        return in_notebook() or bool(sys.stderr and sys.stderr.isatty() and hasattr(sys, "ps1"))
 
     def __enter__(self) -> Progress:
         if self._ask is not None:
@@ -70,6 +70,13 @@ class Progress:
         if drawn:
             out.write("\r" + " " * (_WIDTH + 40) + "\r")
             out.flush()
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which shows below the cell what is written. IPython's shell has none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
 
 
 def line(fraction: float | None, rows: int, seconds: float) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bowshot._errors import ProgrammingError
+from bowshot._errors import InterfaceError, ProgrammingError
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -130,6 +130,8 @@ class Bound:
 
     def row(self, parameters: Parameters) -> list[Any]:
         """The values for one execution."""
+        if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence | Mapping):
+            raise InterfaceError("parameters are a sequence or a mapping", hint="one value: `[value]`")
         if isinstance(parameters, Mapping):
             return [self._named(parameters, key) for key in self.keys]
         used = max((key for key in self.keys if isinstance(key, int)), default=-1) + 1

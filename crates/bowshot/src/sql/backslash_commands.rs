@@ -1,6 +1,6 @@
 //! Backslash commands of the prompt.
 
-use super::output::{Destination, Format, Layout};
+use super::output::{Destination, Format};
 use super::statement::{Outcome, Runner};
 use super::{say, set_option, statement_split};
 use anyhow::{Context, Result, bail};
@@ -204,8 +204,7 @@ fn type_name(field: &Field) -> String {
 }
 
 fn show(runner: &Runner, batch: &RecordBatch) -> Result<()> {
-    let layout = Layout { max_rows: 0, expanded: runner.expanded };
-    let mut sink = runner.destination.open(&batch.schema(), layout)?;
+    let mut sink = runner.destination.open(&batch.schema(), runner.layout(0))?;
     sink.write(batch)?;
     sink.finish().map(drop)
 }

@@ -1,4 +1,4 @@
-//! Completion of table names and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
+//! Completion of tables, columns and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
 use super::{prompt, statement_split};
 use parking_lot::RwLock;
@@ -7,23 +7,69 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Names of tables, as the prompt last heard of them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Names(Arc<RwLock<Vec<String>>>);
+/// A table as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedTable {
+    pub(super) name: String,
+    /// Empty where nobody asked for them.
+    pub(super) columns: Vec<String>,
+}
 
-impl Names {
-    pub(super) fn set(&self, names: Vec<String>) {
-        *self.0.write() = names;
-    }
-
-    fn starting_with(&self, prefix: &str) -> Vec<String> {
-        let names = self.0.read();
-        let prefix = prefix.to_lowercase();
-        names.iter().filter(|name| name.to_lowercase().starts_with(&prefix)).cloned().collect()
+impl NamedTable {
+    /// Whether a word of a statement means it: by its name, or by the last part of it.
+    fn is_meant_by(&self, word: &str) -> bool {
+        let last = self.name.rsplit('.').next().unwrap_or(&self.name);
+        self.name.eq_ignore_ascii_case(word) || last.eq_ignore_ascii_case(word)
     }
 }
+
+/// The tables, as the prompt last heard of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names(Arc<RwLock<Vec<NamedTable>>>);
+
+impl Names {
+    pub(super) fn set(&self, tables: Vec<NamedTable>) {
+        *self.0.write() = tables;
+    }
+
+    fn tables(&self, prefix: &str) -> Vec<String> {
+        let tables = self.0.read();
+        tables.iter().filter(|table| begins(&table.name, prefix)).map(|table| table.name.clone()).collect()
+    }
+
+    /// Columns, in order and each once: of the tables that the line names, of all while it names none.
+    fn columns(&self, line: &str, prefix: &str) -> BTreeSet<String> {
+        let tables = self.0.read();
+        let named: Vec<&NamedTable> =
+            tables.iter().filter(|table| words(line).any(|word| table.is_meant_by(word))).collect();
+        let of: Vec<&NamedTable> = if named.is_empty() { tables.iter().collect() } else { named };
+        let columns = of.iter().flat_map(|table| &table.columns);
+        columns.filter(|column| begins(column, prefix)).cloned().collect()
+    }
+
+    /// `TABLE.COLUMN`, where the word has a table before its last dot.
+    fn qualified(&self, word: &str) -> BTreeSet<String> {
+        let Some((table, prefix)) = word.rsplit_once('.') else { return BTreeSet::new() };
+        let tables = self.0.read();
+        let columns = tables.iter().filter(|named| named.is_meant_by(table)).flat_map(|named| &named.columns);
+        columns.filter(|column| begins(column, prefix)).map(|column| format!("{table}.{column}")).collect()
+    }
+}
+
+fn begins(name: &str, prefix: &str) -> bool {
+    name.to_lowercase().starts_with(&prefix.to_lowercase())
+}
+
+/// Names and keywords of a text.
+fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split(|c: char| !is_word(c)).filter(|word| !word.is_empty())
+}
+
+/// Behind these stands a table, and no column.
+const BEFORE_TABLES: [&str; 8] = ["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE"];
 
 /// What the line editor asks.
 #[derive(Debug)]
@@ -33,10 +79,16 @@ pub(super) struct Assistant {
 }
 
 impl Assistant {
-    fn candidates(&self, word: &str) -> Vec<String> {
-        let mut found = self.names.starting_with(word);
+    /// What the word may become that begins behind the first `start` bytes of the line.
+    fn candidates(&self, line: &str, start: usize, word: &str) -> Vec<String> {
+        let mut found = self.names.tables(word);
+        found.extend(self.names.qualified(word));
         if word.is_empty() {
             return found;
+        }
+        let before = words(line.get(..start).unwrap_or_default()).next_back().unwrap_or_default();
+        if !BEFORE_TABLES.iter().any(|keyword| before.eq_ignore_ascii_case(keyword)) {
+            found.extend(self.names.columns(line, word));
         }
         let lower = word.chars().all(|c| !c.is_uppercase());
         let upper = word.to_uppercase();
@@ -62,7 +114,7 @@ impl Completer for Assistant {
         let start = word_start(line, position);
         let word = line.get(start..position).unwrap_or_default();
         let pairs = self
-            .candidates(word)
+            .candidates(line, start, word)
             .into_iter()
             .map(|name| Pair { display: name.clone(), replacement: name })
             .collect();
@@ -90,10 +142,13 @@ impl Helper for Assistant {}
 
 fn word_start(line: &str, position: usize) -> usize {
     let before = line.get(..position).unwrap_or_default();
-    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '"');
     before.rfind(|c| !is_word(c)).map_or(0, |index| {
         index + before.get(index..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
     })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '"')
 }
 
 fn is_complete(input: &str) -> bool {
@@ -106,15 +161,45 @@ fn is_complete(input: &str) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn tables_first_then_keywords_in_the_case_of_the_word() {
+    fn assistant() -> Assistant {
+        let table = |name: &str, columns: &[&str]| NamedTable {
+            name: name.to_owned(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        };
         let names = Names::default();
-        names.set(vec!["lineitem".into(), "Limits".into(), "system.queries".into()]);
-        let assistant = Assistant { names, keywords: &["LIKE", "LIMIT", "SELECT"] };
-        assert_eq!(assistant.candidates("li"), ["lineitem", "Limits", "like", "limit"]);
-        assert_eq!(assistant.candidates("LIM"), ["Limits", "LIMIT"]);
-        assert_eq!(assistant.candidates("system.q"), ["system.queries"]);
-        assert_eq!(assistant.candidates("").len(), 3);
+        names.set(vec![
+            table("lineitem", &["l_key", "l_price"]),
+            table("Limits", &["least", "name"]),
+            table("system.queries", &["statement", "list_of_it"]),
+        ]);
+        Assistant { names, keywords: &["LIKE", "LIMIT", "SELECT"] }
+    }
+
+    /// What the last word of a line may become.
+    fn completed(line: &str) -> Vec<String> {
+        let start = word_start(line, line.len());
+        assistant().candidates(line, start, &line[start..])
+    }
+
+    #[test]
+    fn tables_then_columns_then_keywords_in_the_case_of_the_word() {
+        assert_eq!(completed("li"), ["lineitem", "Limits", "list_of_it", "like", "limit"]);
+        assert_eq!(completed("LIM"), ["Limits", "LIMIT"]);
+        assert_eq!(completed("system.q"), ["system.queries"]);
+        assert_eq!(completed("").len(), 3);
+    }
+
+    #[test]
+    fn columns_are_those_of_the_tables_that_the_line_names() {
+        assert_eq!(
+            completed("SELECT l"),
+            ["lineitem", "Limits", "l_key", "l_price", "least", "list_of_it", "like", "limit"]
+        );
+        assert_eq!(completed("SELECT name FROM limits WHERE le"), ["least"]);
+        assert_eq!(completed("SELECT * FROM lineitem JOIN l"), ["lineitem", "Limits", "like", "limit"]);
+        assert_eq!(completed("SELECT lineitem.l_p"), ["lineitem.l_price"]);
+        assert_eq!(completed("SELECT QUERIES.s"), ["QUERIES.statement"]);
+        assert!(completed("SELECT nothing.s").is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where results are written and in which format: one [`Sink`] for each result.
 
+use super::pager::Paged;
 use super::table::TableWriter;
 use super::usage;
 use crate::usage::Usage;
@@ -47,12 +48,14 @@ pub(super) struct Destination {
 }
 
 /// How a table looks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Layout {
     /// Rows that are shown; 0 for all.
     pub(super) max_rows: usize,
     /// One line per value instead of one per row.
     pub(super) expanded: bool,
+    /// Lines of the screen: a longer table goes through a pager.
+    pub(super) screen_lines: Option<usize>,
 }
 
 impl Destination {
@@ -94,7 +97,10 @@ impl Destination {
     }
 
     pub(super) fn open(&self, schema: &SchemaRef, layout: Layout) -> Result<Sink> {
-        let output = Output::open(self.path.as_deref())?;
+        let output = match layout.screen_lines.filter(|_| self.is_table()) {
+            Some(lines) => Output::Paged(Paged::new(lines)),
+            None => Output::open(self.path.as_deref())?,
+        };
         let writer = match self.format {
             Format::Table => Writer::Table(output, TableWriter::new(schema, layout)),
             Format::Csv => Writer::Csv(csv::Writer::new(output), csv_schema(schema), false),
@@ -180,9 +186,10 @@ impl Sink {
     }
 }
 
-/// Bytes out: stdout, a new file that gets its name at the end, or something that is no regular file.
+/// Bytes out: stdout, perhaps by a pager, a new file that gets its name at the end, or something that is no regular file.
 enum Output {
     Stdout(BufWriter<Stdout>),
+    Paged(Paged),
     File(BufWriter<NamedTempFile>, PathBuf),
     Device(BufWriter<File>),
 }
@@ -210,9 +217,13 @@ impl Output {
 
     fn commit(mut self) -> Result<()> {
         self.flush()?;
-        if let Self::File(file, path) = self {
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.persist(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
+        match self {
+            Self::File(file, path) => {
+                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                file.persist(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
+            }
+            Self::Paged(paged) => paged.show()?,
+            Self::Stdout(_) | Self::Device(_) => {}
         }
         Ok(())
     }
@@ -222,6 +233,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(stdout) => stdout.write(bytes),
+            Self::Paged(paged) => paged.write(bytes),
             Self::File(file, _) => file.write(bytes),
             Self::Device(file) => file.write(bytes),
         }
@@ -230,6 +242,7 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(stdout) => stdout.flush(),
+            Self::Paged(paged) => paged.flush(),
             Self::File(file, _) => file.flush(),
             Self::Device(file) => file.flush(),
         }
@@ -325,7 +338,7 @@ mod tests {
         let path = folder.path().join("old.csv");
         std::fs::write(&path, "old").unwrap();
         let destination = Destination::new(None, Some(&path)).unwrap();
-        let layout = Layout { max_rows: 0, expanded: false };
+        let layout = Layout::default();
         let mut sink = destination.open(&batch().schema(), layout).unwrap();
         sink.write(&batch()).unwrap();
         drop(sink);

@@ -1,11 +1,11 @@
 //! The interactive prompt: a blocking line editor on its own thread, statements on this one.
 
 use super::backslash_commands::{self, Next};
-use super::complete::{Assistant, Names};
+use super::complete::{Assistant, NamedTable, Names};
 use super::statement::Runner;
 use super::{is_broken_pipe, say};
 use anyhow::{Context, Result};
-use bowshot_flight::client::{Client, Columns, keywords};
+use bowshot_flight::client::{Client, Columns, Table, keywords};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 
 const PROMPT: &str = "bowshot> ";
 const HISTORY_ENTRIES: usize = 10_000;
+/// Of more tables than these, completion does not ask for the columns.
+const TABLES_WITH_COLUMNS: usize = 1_000;
 
 /// Reads and runs statements until the user leaves.
 pub(super) async fn run(runner: &mut Runner, uri: &str) -> Result<ExitCode> {
@@ -23,7 +25,8 @@ pub(super) async fn run(runner: &mut Runner, uri: &str) -> Result<ExitCode> {
     learn_names(&runner.client, &names).await;
     say(&format!("connected to {uri}; \\? for help, \\q to leave"));
     let mut editor = LineReader::start(names.clone())?;
-    while let Some(input) = editor.next().await? {
+    while let Some(Input { text: input, screen_lines }) = editor.next().await? {
+        runner.screen_lines = screen_lines;
         match execute(runner, &input).await {
             Ok(Next::Quit) => break,
             Ok(Next::Continue) => {}
@@ -56,18 +59,25 @@ pub(super) fn leaves(input: &str) -> bool {
     ["exit", "quit"].iter().any(|leave| word.eq_ignore_ascii_case(leave))
 }
 
-/// Completion is a comfort: without names it completes keywords only.
+/// Completion is a comfort: without names it completes keywords only, and of very many tables no columns.
 async fn learn_names(client: &Client, names: &Names) {
-    let Ok(tables) = client.tables(None, Columns::Omit).await else { return };
-    let mut found = Vec::with_capacity(tables.len());
-    for table in tables {
-        if table.schema_name == "main" {
-            found.push(table.name);
-        } else {
-            found.push(format!("{}.{}", table.schema_name, table.name));
-        }
+    let Ok(mut tables) = client.tables(None, Columns::Omit).await else { return };
+    if tables.len() <= TABLES_WITH_COLUMNS
+        && let Ok(with_columns) = client.tables(None, Columns::Include).await
+    {
+        tables = with_columns;
     }
-    names.set(found);
+    names.set(tables.into_iter().map(named).collect());
+}
+
+fn named(table: Table) -> NamedTable {
+    let columns = table.columns.iter().flat_map(|columns| columns.fields());
+    let columns = columns.map(|field| field.name().clone()).collect();
+    let name = match table.schema_name.as_str() {
+        "main" => table.name,
+        schema => format!("{schema}.{}", table.name),
+    };
+    NamedTable { name, columns }
 }
 
 fn changes_names(input: &str) -> bool {
@@ -77,10 +87,16 @@ fn changes_names(input: &str) -> bool {
         .any(|change| word.eq_ignore_ascii_case(change))
 }
 
+/// What was entered, and how many lines the screen had then.
+struct Input {
+    text: String,
+    screen_lines: Option<usize>,
+}
+
 /// The line editor, asked for one input at a time, so that it never touches the terminal while a statement runs.
 struct LineReader {
     requests: mpsc::Sender<()>,
-    inputs: mpsc::Receiver<Result<Option<String>>>,
+    inputs: mpsc::Receiver<Result<Option<Input>>>,
 }
 
 impl LineReader {
@@ -101,7 +117,7 @@ impl LineReader {
     }
 
     /// The next input; nothing when the user leaves.
-    async fn next(&mut self) -> Result<Option<String>> {
+    async fn next(&mut self) -> Result<Option<Input>> {
         self.requests.send(()).await.context("the line editor stopped")?;
         self.inputs.recv().await.context("the line editor stopped")?
     }
@@ -125,13 +141,14 @@ fn editor(names: Names) -> Result<SqlEditor> {
     Ok(editor)
 }
 
-fn read(editor: &mut SqlEditor, history: Option<&PathBuf>) -> Result<Option<String>> {
+fn read(editor: &mut SqlEditor, history: Option<&PathBuf>) -> Result<Option<Input>> {
     loop {
         match editor.readline(PROMPT) {
             Ok(input) if input.trim().is_empty() => {}
-            Ok(input) => {
-                remember(editor, &input, history);
-                return Ok(Some(input));
+            Ok(text) => {
+                remember(editor, &text, history);
+                let screen_lines = editor.dimensions().map(|(_, lines)| usize::from(lines));
+                return Ok(Some(Input { text, screen_lines }));
             }
             // Ctrl-C at the prompt drops the line.
             Err(ReadlineError::Interrupted) => {}

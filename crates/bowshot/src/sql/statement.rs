@@ -25,6 +25,8 @@ pub(super) struct Runner {
     pub(super) timing: bool,
     /// One line per value instead of one per row.
     pub(super) expanded: bool,
+    /// Lines of the screen, at a prompt.
+    pub(super) screen_lines: Option<usize>,
     pub(super) progress: bool,
     pub(super) interrupts: Interrupts,
     /// Where the next result goes instead.
@@ -90,8 +92,7 @@ impl Runner {
     }
 
     async fn read(&self, query: &Query, mut tick: Interval, progress: &mut Progress) -> Result<Outcome> {
-        let layout = Layout { max_rows: self.max_rows, expanded: self.expanded };
-        let mut sink = self.destination.open(&query.schema(), layout)?;
+        let mut sink = self.destination.open(&query.schema(), self.layout(self.max_rows))?;
         progress.expect_rows(query.rows());
         let mut batches = query.batches();
         loop {
@@ -115,6 +116,11 @@ impl Runner {
         let cut = sink.finish()?;
         self.tell_rows(query, progress.rows(), cut);
         Ok(Outcome::Done)
+    }
+
+    /// How a table looks of which so many rows are shown, 0 for all.
+    pub(super) fn layout(&self, max_rows: usize) -> Layout {
+        Layout { max_rows, expanded: self.expanded, screen_lines: self.screen_lines }
     }
 
     fn tell_rows(&self, query: &Query, rows: u64, cut: u64) {

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_control_characters_written_out() {
         check(
-            Layout { max_rows: 0, expanded: false },
+            Layout::default(),
             0,
             expect![[r#"
                  id   | name
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn rows_above_the_limit_are_counted() {
         check(
-            Layout { max_rows: 1, expanded: false },
+            Layout { max_rows: 1, ..Layout::default() },
             2,
             expect![[r#"
                  id | name
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn expanded_has_one_line_per_value() {
         check(
-            Layout { max_rows: 2, expanded: true },
+            Layout { max_rows: 2, expanded: true, ..Layout::default() },
             1,
             expect![[r#"
                 -[ row 1 ]-
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn long_results_stream_after_the_measured_rows() {
         let mut out = Vec::new();
-        let mut table = TableWriter::new(&batch().schema(), Layout { max_rows: 0, expanded: false });
+        let mut table = TableWriter::new(&batch().schema(), Layout::default());
         for _ in 0..=MEASURED_ROWS {
             table.write(&batch(), &mut out).unwrap();
         }

@@ -4,7 +4,7 @@
 pub(crate) mod conformance;
 mod counts;
 mod lanes;
-mod needs;
+pub(crate) mod needs;
 mod process;
 mod second_run;
 pub(crate) mod seconds;
@@ -26,6 +26,8 @@ struct Outcome {
     excluded: usize,
     complaint: Option<String>,
     took: Duration,
+    /// Whether its command ran tests to its end, also if some of them failed: then its time is what the suite takes.
+    ended: bool,
     recorded: Option<Recorded>,
     /// What a suite that failed printed last, to be read again below the table: a log is read from its end.
     ending: Vec<String>,
@@ -166,6 +168,7 @@ fn run_commands(suite: &Suite, recording: bool, outcome: &mut Outcome) -> Result
         }
         outcome.recorded = Some(recorded);
     }
+    outcome.ended = !run.timed_out && outcome.counts.passed + outcome.counts.failed > 0;
     complain(suite, run, outcome);
     if outcome.failed() > 0 {
         outcome.ending = ending;

@@ -62,7 +62,7 @@ impl Places {
 }
 
 /// A virtual environment for a file of pinned requirements; made once for each content of that file.
-fn python(cache: &Path, requirements: &Path) -> Result<PathBuf> {
+pub(crate) fn python(cache: &Path, requirements: &Path) -> Result<PathBuf> {
     let text = fs::read_to_string(requirements)
         .with_context(|| format!("cannot read `{}`", requirements.display()))?;
     let base = machine::python()?;

@@ -3,6 +3,7 @@
 
 use super::Outcome;
 use super::table::{self, Suite};
+use crate::machine;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,12 +18,17 @@ const END: &str = "<!-- end of suite seconds -->\n";
 /// Seconds by the name of the suite.
 pub(super) type Seconds = BTreeMap<String, u64>;
 
-/// Keeps what the suites that passed have taken, beside what is known of the others.
+/// Keeps what the suites have taken, beside what is known of those that did not run. One failed test of thousands does not change
+/// how long a suite takes; a suite that was stopped, skipped or could not begin tells nothing.
 pub(super) fn record(root: &Path, outcomes: &[Outcome]) -> Result<()> {
     let suites = table::load(root)?;
     let mut seconds = measured(root)?;
-    for outcome in outcomes.iter().filter(|outcome| outcome.failed() == 0) {
-        seconds.insert(outcome.name.clone(), outcome.took.as_secs().max(1));
+    let unmeasured = take_over(&mut seconds, outcomes);
+    if !unmeasured.is_empty() {
+        machine::say(&format!(
+            "no seconds recorded of suites that did not run to their end: {}",
+            unmeasured.join(", ")
+        ));
     }
     seconds.retain(|name, _| suites.iter().any(|suite| suite.name == *name));
     fs::write(root.join(MEASURED), serde_json::to_string_pretty(&seconds)? + "\n")
@@ -30,6 +36,13 @@ pub(super) fn record(root: &Path, outcomes: &[Outcome]) -> Result<()> {
     let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
     fs::write(root.join(PAGE), with_table(&page, &suites, &seconds)?)
         .with_context(|| format!("cannot write `{PAGE}`"))
+}
+
+/// Puts the seconds of the suites that ran to their end into the table; gives the names of the others.
+fn take_over<'a>(seconds: &mut Seconds, outcomes: &'a [Outcome]) -> Vec<&'a str> {
+    let (ended, others): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.ended);
+    seconds.extend(ended.iter().map(|outcome| (outcome.name.clone(), outcome.took.as_secs().max(1))));
+    others.iter().map(|outcome| outcome.name.as_str()).collect()
 }
 
 /// The suites of continuous integration that took longer than their budgets when they were measured last.
@@ -75,9 +88,27 @@ fn with_table(page: &str, suites: &[Suite], seconds: &Seconds) -> Result<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{Seconds, over_budget};
+    use super::{Outcome, Seconds, over_budget, take_over};
     use crate::machine;
+    use crate::suite::counts::Counts;
     use crate::suite::table;
+    use std::time::Duration;
+
+    #[test]
+    fn a_failed_test_hides_no_seconds() {
+        let outcome = |name: &str, ended: bool| Outcome {
+            name: name.to_owned(),
+            ended,
+            counts: Counts { passed: 9, failed: 1, skipped: 0 },
+            took: Duration::from_millis(7_300),
+            ..Outcome::default()
+        };
+        let outcomes = [outcome("rust", true), outcome("python", false)];
+        let mut seconds = Seconds::from([("python".to_owned(), 3), ("sql".to_owned(), 4)]);
+        assert_eq!(take_over(&mut seconds, &outcomes), ["python"]);
+        let told = [("python", 3), ("rust", 7), ("sql", 4)].map(|(name, taken)| (name.to_owned(), taken));
+        assert_eq!(seconds, Seconds::from(told));
+    }
 
     #[test]
     fn a_suite_over_its_budget_is_told() {

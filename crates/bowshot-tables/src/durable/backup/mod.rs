@@ -3,6 +3,7 @@
 //! ```text
 //! data folder ─▶ hold: catalog of one moment, second names of its files ─▶ DEST.unfinished ─▶ manifest ─▶ DEST
 //! DEST ─▶ every file against the manifest ─▶ catalog against files ─▶ data folder
+//! DEST ─▶ catalog against files ─▶ the same folder, as a data folder (`promote`)
 //! ```
 //!
 //! A backup is a data folder with a manifest in it: the catalog as one SQLite transaction has it, the files that some
@@ -19,9 +20,11 @@
 mod copy;
 mod hold;
 mod manifest;
+mod promote;
 mod restore;
 
 pub use copy::{Backup, Copied, Share, backup};
+pub use promote::{CommitMark, promote};
 pub use restore::restore;
 
 pub(crate) use hold::remove_abandoned_holds;
