@@ -1,5 +1,5 @@
-"""Work that parts of a query have in common, through the real server: equal parts are computed once and coarser grouping sets from
-the finest one, with the same answers as without."""
+"""Work that a query does once instead of several times, through the real server: equal parts are computed once, coarser grouping sets
+from the finest one, and rows are grouped before they are joined, with the same answers as without."""
 
 import random
 
@@ -28,6 +28,15 @@ QUERIES = [
     "SELECT store, note, count(*) FROM sales GROUP BY GROUPING SETS ((store, note), (note), (note), ())",
 ]
 
+GROUPED_FIRST = [
+    "SELECT i.name, sum(s.price), avg(s.price), count(*), min(s.note), max(s.day) FROM sales s JOIN items i ON s.item = i.item GROUP BY i.name",
+    "SELECT i.name, s.store, sum(s.price) FILTER (WHERE s.day > 9), stddev(s.price::double) FROM sales s LEFT JOIN items i ON s.item = i.item "
+    "GROUP BY i.name, s.store",
+    "SELECT i.name, i.kind, sum(s.price), count(s.note) FROM sales s JOIN items i ON s.item = i.item GROUP BY ROLLUP (i.name, i.kind)",
+    "SELECT upper(i.name) AS n, sum(s.price - 1) FROM sales s JOIN items i ON s.item = i.item JOIN items j ON j.item = i.item + 1 "
+    "WHERE s.day < 30 GROUP BY upper(i.name) HAVING count(*) > 5",
+]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -42,6 +51,11 @@ def folder(tmp_path_factory):
         "note": pa.array([f"note {n}" if n else None for n in dice.integers(0, 40, ROWS)]),
     }
     pq.write_table(pa.table(columns), folder / "sales.parquet", row_group_size=20_000)
+    # Some items are not there, some twice.
+    items = {"item": [n for n in range(450) for _ in range(1 + (n % 9 == 0))]}
+    items["name"] = [None if n % 17 == 0 else f"name {n % 40}" for n in items["item"]]
+    items["kind"] = [f"kind {n % 3}" for n in items["item"]]
+    pq.write_table(pa.table(items), folder / "items.parquet")
     return folder
 
 
@@ -65,6 +79,27 @@ def test_answers_are_the_same_either_way(folder, sql):
         assert "ComputedOnceExec" not in plan and "GroupingSetsExec" not in plan
         assert alike(db.rows(sql)) == alike(shared)
         assert shared
+
+
+@pytest.mark.parametrize("sql", GROUPED_FIRST)
+def test_rows_are_grouped_before_they_are_joined(folder, sql):
+    with computing(folder) as server, Database(server) as db:
+        first, plan = alike(db.rows(sql)), plan_of(db, sql)
+        assert "mode=Partial, " in plan.partition("HashJoinExec")[2], plan
+        db.run("SET eager_aggregation = false")
+        plan = plan_of(db, sql)
+        assert "mode=Partial, " not in plan.partition("HashJoinExec")[2], plan
+        assert alike(db.rows(sql)) == first
+        assert first
+
+
+def test_rows_that_a_join_takes_away_are_not_computed(tmp_path):
+    with computing(data=tmp_path / "data") as server, Database(server) as db:
+        db.run("CREATE TABLE facts (k BIGINT, v BIGINT)", "CREATE TABLE names (k BIGINT, name VARCHAR)")
+        db.run("INSERT INTO facts SELECT n % 100, n % 100 FROM generate_series(1, 100000) AS s(n)")
+        db.run("INSERT INTO names SELECT n, 'name ' || n FROM generate_series(1, 99) AS s(n)")
+        rows = db.rows("SELECT name, sum(100 / f.v) FROM facts f JOIN names ON f.k = names.k GROUP BY name")
+        assert len(rows) == 99
 
 
 def test_equal_parts_are_read_from_disk_once(folder):

@@ -111,7 +111,7 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
 }
 
 /// Whether the states of an aggregate give the same answer in whatever steps they are put together.
-fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
+pub(crate) fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
     MERGEABLE.contains(&function.fun().name()) && !function.is_distinct() && function.order_bys().is_empty()
 }
 

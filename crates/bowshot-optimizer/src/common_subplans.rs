@@ -25,6 +25,8 @@ extensions_options! {
         pub subplans: bool, default = true
         /// Whether coarser grouping sets are computed from the finest one.
         pub grouping_sets: bool, default = true
+        /// Whether rows are grouped before they are joined, where that leaves far fewer of them.
+        pub eager_aggregation: bool, default = true
     }
 }
 
@@ -36,6 +38,8 @@ impl ConfigExtension for SharedWork {
 pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
 /// The same of [`SharedWork::grouping_sets`].
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
+/// The same of [`SharedWork::eager_aggregation`].
+pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
 ///

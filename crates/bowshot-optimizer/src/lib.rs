@@ -17,6 +17,7 @@ mod cross_joins;
 mod decimals;
 mod dependencies;
 mod drop_ordering;
+mod eager_aggregation;
 mod excluded_rows;
 mod expressions;
 mod floats;
@@ -30,6 +31,7 @@ mod null_masking;
 mod offsets;
 mod one_input;
 mod operators;
+mod physical_expressions;
 mod recursions;
 mod running_extremes;
 mod same_names;
@@ -69,7 +71,8 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
         rules.push(node_rule("SkippedInOrder", offsets::skipped_in_order));
         stock = constants::behind_filters(stock);
     }
-    rules.extend(limits::above_groups(join_order::before_selection(stock)));
+    let stock = eager_aggregation::behind_joins(join_order::before_selection(stock));
+    rules.extend(limits::above_groups(stock));
     // Behind all that look into expressions.
     rules.push(node_rule("NarrowDecimals", decimals::narrow_decimals));
     rules.push(node_rule("FloatsInOrder", floats::in_order));
