@@ -30,8 +30,8 @@ QUERIES = [
 
 GROUPED_FIRST = [
     "SELECT i.name, sum(s.price), avg(s.price), count(*), min(s.note), max(s.day) FROM sales s JOIN items i ON s.item = i.item GROUP BY i.name",
-    "SELECT i.name, s.store, sum(s.price) FILTER (WHERE s.day > 9), stddev(s.price::double) FROM sales s LEFT JOIN items i ON s.item = i.item "
-    "GROUP BY i.name, s.store",
+    "SELECT i.name, i.kind, sum(s.price) FILTER (WHERE s.day > 9), stddev(s.price::double) FROM sales s LEFT JOIN items i ON s.item = i.item "
+    "GROUP BY i.name, i.kind",
     "SELECT i.name, i.kind, sum(s.price), count(s.note) FROM sales s JOIN items i ON s.item = i.item GROUP BY ROLLUP (i.name, i.kind)",
     "SELECT upper(i.name) AS n, sum(s.price - 1) FROM sales s JOIN items i ON s.item = i.item JOIN items j ON j.item = i.item + 1 "
     "WHERE s.day < 30 GROUP BY upper(i.name) HAVING count(*) > 5",
