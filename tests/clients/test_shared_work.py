@@ -127,6 +127,16 @@ def test_rows_that_memory_does_not_hold_are_shared_from_files(tmp_path):
         assert (count, total, greatest) == (2 * rows, 2 * rows, max(table["text"].to_pylist()))
 
 
+def test_joins_that_memory_does_not_hold_sort_their_sides(tmp_path):
+    rows = 600_000
+    texts = pa.array([f"{n * 7919 % rows:0200d}" for n in range(rows)])
+    pq.write_table(pa.table({"k": np.arange(rows), "text": texts}), tmp_path / "wide.parquet")
+    with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "128MiB"}) as server, Database(server) as db:
+        for join, expected in [("JOIN", rows - 9), ("LEFT JOIN", rows)]:
+            sql = f"SELECT count(*), count(b.k), max(a.text), max(b.text) FROM wide a {join} wide b ON a.k = b.k + 9"
+            assert db.rows(sql) == [(expected, rows - 9, f"{rows - 1:0200d}", max(texts[:-9].to_pylist()))]
+
+
 def test_totals_of_no_rows(tmp_path):
     """A part of the rows is empty in most of these, and all of them in some."""
     functions = "avg(x), avg(d), sum(x), count(*), count(x), min(x), max(d), stddev(x), corr(x, x), bool_and(x > 0)"

@@ -24,7 +24,7 @@ struct NodeRule {
 }
 
 /// A rule with this name.
-pub(super) fn node_rule(name: &'static str, change: Change) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+pub(super) fn node_rule(name: &'static str, change: Change) -> Rule {
     Arc::new(NodeRule { name, change })
 }
 
@@ -46,6 +46,17 @@ impl PhysicalOptimizerRule for NodeRule {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules, with another one behind each of that name.
+pub(super) fn behind(rules: Vec<Rule>, name: &str, other: fn() -> Rule) -> Vec<Rule> {
+    let with_other = |rule: Rule| {
+        let other = (rule.name() == name).then(other);
+        std::iter::once(rule).chain(other)
+    };
+    rules.into_iter().flat_map(with_other).collect()
 }
 
 type Changed = Result<Transformed<Arc<dyn PhysicalExpr>>>;

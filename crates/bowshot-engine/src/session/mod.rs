@@ -20,6 +20,7 @@ mod query;
 mod repeatable;
 mod scratch;
 mod search_path;
+mod sorted_joins;
 mod statement_literals;
 pub(crate) mod template;
 pub(crate) mod transaction;

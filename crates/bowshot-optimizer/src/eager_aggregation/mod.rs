@@ -10,31 +10,15 @@ mod worth;
 
 use crate::coarser_sets::is_mergeable;
 use crate::common_subplans::SharedWork;
-use crate::node_rule::node_rule;
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use levels::Level;
 use std::sync::Arc;
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
-
-/// The rule behind which joins are in their order, and have their sides.
-const SELECTION: &str = "join_selection";
-
-/// The rules, with this one where joins are settled.
-pub(super) fn behind_joins(rules: Vec<Rule>) -> Vec<Rule> {
-    let with_rule = |rule: Rule| {
-        let settles = rule.name() == SELECTION;
-        let eager = settles.then(|| node_rule("EagerAggregation", before_joins));
-        std::iter::once(rule).chain(eager)
-    };
-    rules.into_iter().flat_map(with_rule).collect()
-}
-
-fn before_joins(
+/// See the module. Comes behind the rule that settles the order and the sides of joins.
+pub(super) fn before_joins(
     node: &Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {

@@ -3,7 +3,7 @@
 use super::worth::is_below_join;
 use super::{Level, in_steps};
 use crate::common_subplans::SharedWork;
-use crate::join_order::SessionJoinOrder;
+use crate::join_order::{SELECTION, SessionJoinOrder};
 use crate::node_rule::node_rule;
 use crate::same_names;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -35,8 +35,7 @@ fn at_lowest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Option<
 fn context(change: Option<Change>) -> SessionContext {
     let mut rules = same_names::physical();
     if let Some(change) = change {
-        let settled =
-            rules.iter().position(|rule| rule.name() == super::SELECTION).expect("a rule for sides");
+        let settled = rules.iter().position(|rule| rule.name() == SELECTION).expect("a rule for sides");
         rules.insert(settled + 1, node_rule("Forced", change));
     }
     let config = SessionConfig::new().with_target_partitions(2).with_batch_size(7);
