@@ -47,7 +47,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
 }
 
 /// The function with numbers in order, if it is one of floating-point numbers whose order counts.
-fn extreme_in_order(
+pub(super) fn extreme_in_order(
     function: &AggregateFunctionExpr,
     aggregate: &AggregateExec,
 ) -> Result<Option<Arc<AggregateFunctionExpr>>> {

@@ -5,6 +5,7 @@
 mod rollup;
 
 use crate::common_subplans::SharedWork;
+use crate::floats::extreme_in_order;
 use crate::join_order::statistics::Facts;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -104,6 +105,11 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
     let of_columns =
         PhysicalGroupBy::new(columns.collect(), sets.null_expr().to_vec(), sets.groups().to_vec(), true);
     if let Some(order) = order {
+        // Rules that look for aggregations do not see these.
+        let in_order = functions
+            .iter()
+            .map(|function| Ok(extreme_in_order(function, partial)?.unwrap_or_else(|| Arc::clone(function))));
+        let functions = in_order.collect::<Result<_>>()?;
         let (input_schema, schema) = (partial.input_schema(), partial.schema());
         let sets = rollup::Sets { sets: of_columns, order, functions, without_rows, input_schema, schema };
         return Ok(Some(Arc::new(rollup::GroupsOfSets::new(Arc::new(finest), Arc::new(sets)))));
