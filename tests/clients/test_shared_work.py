@@ -127,6 +127,26 @@ def test_rows_that_memory_does_not_hold_are_shared_from_files(tmp_path):
         assert (count, total, greatest) == (2 * rows, 2 * rows, max(table["text"].to_pylist()))
 
 
+def test_totals_over_the_same_joins_are_computed_together(folder):
+    total = "(SELECT {} FROM sales s JOIN items i ON s.item = i.item WHERE i.kind = '{}' AND s.day < 50) AS {}"
+    sql = "SELECT * FROM " + ", ".join(
+        total.format(functions, kind, name)
+        for functions, kind, name in [
+            ("count(*), sum(s.price)", "kind 0", "a"),
+            ("count(*), sum(s.price), count(s.price) FILTER (WHERE s.price > 5)", "kind 1", "b"),
+            ("count(DISTINCT s.price), max(s.price)", "kind 2", "c"),
+            ("count(*), sum(s.price)", "no kind", "d"),
+        ]
+    )
+    with computing(folder) as server, Database(server) as db:
+        together = db.rows(sql)
+        assert plan_of(db, sql).count("ComputedOnceExec") == 4
+        db.run("SET common_subplans = false")
+        assert "ComputedOnceExec" not in plan_of(db, sql)
+        assert db.rows(sql) == together
+        assert together[0][-2:] == (0, None)
+
+
 def test_joins_that_memory_does_not_hold_sort_their_sides(tmp_path):
     rows = 600_000
     texts = pa.array([f"{n * 7919 % rows:0200d}" for n in range(rows)])
