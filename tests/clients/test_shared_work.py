@@ -134,7 +134,7 @@ def test_totals_over_the_same_joins_are_computed_together(folder):
         for functions, kind, name in [
             ("count(*), sum(s.price)", "kind 0", "a"),
             ("count(*), sum(s.price), count(s.price) FILTER (WHERE s.price > 5)", "kind 1", "b"),
-            ("count(DISTINCT s.price), max(s.price)", "kind 2", "c"),
+            ("avg(s.price), max(s.price)", "kind 2", "c"),
             ("count(*), sum(s.price)", "no kind", "d"),
         ]
     )
