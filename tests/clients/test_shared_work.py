@@ -1,5 +1,5 @@
-"""Work that parts of a query have in common, through the real server: equal parts are computed once and coarser grouping sets from
-the finest one, with the same answers as without."""
+"""Work that a query does once instead of several times, through the real server: equal parts are computed once, coarser grouping sets
+from the finest one, and rows are grouped before they are joined, with the same answers as without."""
 
 import random
 
@@ -28,6 +28,15 @@ QUERIES = [
     "SELECT store, note, count(*) FROM sales GROUP BY GROUPING SETS ((store, note), (note), (note), ())",
 ]
 
+GROUPED_FIRST = [
+    "SELECT i.name, sum(s.price), avg(s.price), count(*), min(s.note), max(s.day) FROM sales s JOIN items i ON s.item = i.item GROUP BY i.name",
+    "SELECT i.name, i.kind, sum(s.price) FILTER (WHERE s.day > 9), stddev(s.price::double) FROM sales s LEFT JOIN items i ON s.item = i.item "
+    "GROUP BY i.name, i.kind",
+    "SELECT i.name, i.kind, sum(s.price), count(s.note) FROM sales s JOIN items i ON s.item = i.item GROUP BY ROLLUP (i.name, i.kind)",
+    "SELECT upper(i.name) AS n, sum(s.price - 1) FROM sales s JOIN items i ON s.item = i.item JOIN items j ON j.item = i.item + 1 "
+    "WHERE s.day < 30 GROUP BY upper(i.name) HAVING count(*) > 5",
+]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -42,6 +51,11 @@ def folder(tmp_path_factory):
         "note": pa.array([f"note {n}" if n else None for n in dice.integers(0, 40, ROWS)]),
     }
     pq.write_table(pa.table(columns), folder / "sales.parquet", row_group_size=20_000)
+    # Some items are not there, some twice.
+    items = {"item": [n for n in range(450) for _ in range(1 + (n % 9 == 0))]}
+    items["name"] = [None if n % 17 == 0 else f"name {n % 40}" for n in items["item"]]
+    items["kind"] = [f"kind {n % 3}" for n in items["item"]]
+    pq.write_table(pa.table(items), folder / "items.parquet")
     return folder
 
 
@@ -67,6 +81,27 @@ def test_answers_are_the_same_either_way(folder, sql):
         assert shared
 
 
+@pytest.mark.parametrize("sql", GROUPED_FIRST)
+def test_rows_are_grouped_before_they_are_joined(folder, sql):
+    with computing(folder) as server, Database(server) as db:
+        first, plan = alike(db.rows(sql)), plan_of(db, sql)
+        assert "mode=Partial, " in plan.partition("HashJoinExec")[2], plan
+        db.run("SET eager_aggregation = false")
+        plan = plan_of(db, sql)
+        assert "mode=Partial, " not in plan.partition("HashJoinExec")[2], plan
+        assert alike(db.rows(sql)) == first
+        assert first
+
+
+def test_rows_that_a_join_takes_away_are_not_computed(tmp_path):
+    with computing(data=tmp_path / "data") as server, Database(server) as db:
+        db.run("CREATE TABLE facts (k BIGINT, v BIGINT)", "CREATE TABLE names (k BIGINT, name VARCHAR)")
+        db.run("INSERT INTO facts SELECT n % 100, n % 100 FROM generate_series(1, 100000) AS s(n)")
+        db.run("INSERT INTO names SELECT n, 'name ' || n FROM generate_series(1, 99) AS s(n)")
+        rows = db.rows("SELECT name, sum(100 / f.v) FROM facts f JOIN names ON f.k = names.k GROUP BY name")
+        assert len(rows) == 99
+
+
 def test_equal_parts_are_read_from_disk_once(folder):
     sql = QUERIES[0]
     with computing(folder) as server, Database(server) as db:
@@ -90,6 +125,36 @@ def test_rows_that_memory_does_not_hold_are_shared_from_files(tmp_path):
         assert "ComputedOnceExec" in plan_of(db, sql)
         ((count, total, greatest),) = db.rows(sql)
         assert (count, total, greatest) == (2 * rows, 2 * rows, max(table["text"].to_pylist()))
+
+
+def test_totals_over_the_same_joins_are_computed_together(folder):
+    total = "(SELECT {} FROM sales s JOIN items i ON s.item = i.item WHERE i.kind = '{}' AND s.day < 50) AS {}"
+    sql = "SELECT * FROM " + ", ".join(
+        total.format(functions, kind, name)
+        for functions, kind, name in [
+            ("count(*), sum(s.price)", "kind 0", "a"),
+            ("count(*), sum(s.price), count(s.price) FILTER (WHERE s.price > 5)", "kind 1", "b"),
+            ("avg(s.price), max(s.price)", "kind 2", "c"),
+            ("count(*), sum(s.price)", "no kind", "d"),
+        ]
+    )
+    with computing(folder) as server, Database(server) as db:
+        together = db.rows(sql)
+        assert plan_of(db, sql).count("ComputedOnceExec") == 4
+        db.run("SET common_subplans = false")
+        assert "ComputedOnceExec" not in plan_of(db, sql)
+        assert db.rows(sql) == together
+        assert together[0][-2:] == (0, None)
+
+
+def test_joins_that_memory_does_not_hold_sort_their_sides(tmp_path):
+    rows = 600_000
+    texts = pa.array([f"{n * 7919 % rows:0200d}" for n in range(rows)])
+    pq.write_table(pa.table({"k": np.arange(rows), "text": texts}), tmp_path / "wide.parquet")
+    with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "128MiB"}) as server, Database(server) as db:
+        for join, expected in [("JOIN", rows - 9), ("LEFT JOIN", rows)]:
+            sql = f"SELECT count(*), count(b.k), max(a.text), max(b.text) FROM wide a {join} wide b ON a.k = b.k + 9"
+            assert db.rows(sql) == [(expected, rows - 9, f"{rows - 1:0200d}", max(texts[:-9].to_pylist()))]
 
 
 def test_totals_of_no_rows(tmp_path):

@@ -69,6 +69,8 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
         "compute equal parts of a query once, such as a query of WITH that is read twice";
     "grouping_set_cascade" "bool" = "true" =>
         "compute coarser grouping sets of ROLLUP and CUBE from the finest one";
+    "eager_aggregation" "bool" = "true" =>
+        "group rows before they are joined, where statistics say that far fewer of them go into the join then";
     "query_tag" "string" = "" =>
         "mark of the session's statements in `system.queries`, the audit trail, the log and traces: at most 256 characters, none of them a control character";
 };

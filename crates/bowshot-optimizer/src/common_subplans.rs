@@ -16,7 +16,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 /// Nodes of a plan up to which equal parts are looked for: the time grows with their number and the depth of the plan.
-const MAX_NODES: usize = 2_000;
+pub(crate) const MAX_NODES: usize = 2_000;
 
 extensions_options! {
     /// What one session says about work that parts of a query have in common.
@@ -25,6 +25,8 @@ extensions_options! {
         pub subplans: bool, default = true
         /// Whether coarser grouping sets are computed from the finest one.
         pub grouping_sets: bool, default = true
+        /// Whether rows are grouped before they are joined, where that leaves far fewer of them.
+        pub eager_aggregation: bool, default = true
     }
 }
 
@@ -36,6 +38,8 @@ impl ConfigExtension for SharedWork {
 pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
 /// The same of [`SharedWork::grouping_sets`].
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
+/// The same of [`SharedWork::eager_aggregation`].
+pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
 ///
@@ -215,7 +219,7 @@ fn signature(plan: &LogicalPlan) -> Result<u64> {
 
 /// The plan with the columns of both, which are the same rows. Expressions name columns, so a column more changes none of them;
 /// operators whose rows depend on all columns, as those of DISTINCT, have to be equal.
-fn merged(one: &LogicalPlan, other: &LogicalPlan) -> Option<LogicalPlan> {
+pub(crate) fn merged(one: &LogicalPlan, other: &LogicalPlan) -> Option<LogicalPlan> {
     if one == other {
         return Some(one.clone());
     }
@@ -292,14 +296,14 @@ fn merged_join(one: &Join, other: &Join) -> Option<LogicalPlan> {
     joined.map(LogicalPlan::Join).ok()
 }
 
-fn union(one: &[Expr], other: &[Expr]) -> Vec<Expr> {
+pub(crate) fn union(one: &[Expr], other: &[Expr]) -> Vec<Expr> {
     let new = other.iter().filter(|expr| !one.contains(expr));
     one.iter().chain(new).cloned().collect()
 }
 
 /// Whether two parts of one shape read the same tables. Scans are equal to DataFusion if their names and columns are; behind one
 /// name may be several tables, as those of another user's view.
-fn have_same_tables(one: &LogicalPlan, other: &LogicalPlan) -> Result<bool> {
+pub(crate) fn have_same_tables(one: &LogicalPlan, other: &LogicalPlan) -> Result<bool> {
     let (one, other) = (sources(one)?, sources(other)?);
     Ok(one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| Arc::ptr_eq(one, other)))
 }

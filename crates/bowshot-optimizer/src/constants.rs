@@ -4,7 +4,7 @@
 //! (`SELECT 1, a … UNION ALL SELECT 2, a … ORDER BY 1 DESC, 2 LIMIT 1`).
 
 use super::drop_ordering::DropOrdering;
-use super::node_rule::node_rule;
+use super::node_rule::{behind, node_rule};
 use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::equivalence::AcrossPartitions;
@@ -28,12 +28,7 @@ pub(super) fn nothing_constant_of_parts() -> Arc<dyn PhysicalOptimizerRule + Sen
 pub(super) fn behind_filters(
     rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
 ) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let with_rule = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| {
-        let brings = rule.name() == BRINGS_CONSTANTS;
-        let forgets = brings.then(nothing_constant_of_parts);
-        std::iter::once(rule).chain(forgets)
-    };
-    rules.into_iter().flat_map(with_rule).collect()
+    behind(rules, BRINGS_CONSTANTS, nothing_constant_of_parts)
 }
 
 fn nothing_constant(

@@ -2,6 +2,7 @@
 //! and `max` mix up numbers and NaN, so that answers depend on the order of rows, and give the largest finite number where all
 //! are infinite. Its top-k of groups does not find a NaN among its keys again, and panics.
 
+use super::node_rule::call_again;
 use bowshot_kernels::floats;
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::Result;
@@ -9,7 +10,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator};
-use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
 }
 
 /// The function with numbers in order, if it is one of floating-point numbers whose order counts.
-fn extreme_in_order(
+pub(super) fn extreme_in_order(
     function: &AggregateFunctionExpr,
     aggregate: &AggregateExec,
 ) -> Result<Option<Arc<AggregateFunctionExpr>>> {
@@ -56,16 +57,8 @@ fn extreme_in_order(
         return Ok(None);
     }
     let extreme = Extreme { greatest, of: Arc::new(function.fun().clone()) };
-    let new = AggregateExprBuilder::new(Arc::new(AggregateUDF::from(extreme)), function.expressions())
-        .schema(aggregate.input_schema())
-        .alias(function.name())
-        .with_ignore_nulls(function.ignore_nulls())
-        .with_distinct(function.is_distinct());
-    let new = match function.human_display() {
-        Some(shown) => new.human_display(shown),
-        None => new,
-    };
-    new.build().map(|new| Some(Arc::new(new)))
+    let extreme = Arc::new(AggregateUDF::from(extreme));
+    call_again(function, extreme, function.expressions(), aggregate.input_schema()).map(Some)
 }
 
 /// Whether it is the greatest number that a function of floating-point numbers in order gives, if it is one.

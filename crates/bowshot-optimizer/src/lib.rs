@@ -17,9 +17,11 @@ mod cross_joins;
 mod decimals;
 mod dependencies;
 mod drop_ordering;
+mod eager_aggregation;
 mod excluded_rows;
 mod expressions;
 mod floats;
+pub mod fused_totals;
 mod grouping_sets;
 mod integers;
 mod join_order;
@@ -30,11 +32,13 @@ mod null_masking;
 mod offsets;
 mod one_input;
 mod operators;
+mod physical_expressions;
 mod recursions;
 mod running_extremes;
 mod same_names;
 mod set_operations_all;
 mod short_circuit;
+mod sorted_joins;
 mod subqueries;
 mod wrapped_rule;
 mod zero_keys;
@@ -50,7 +54,7 @@ pub use short_circuit::{guard, guarded_operator};
 pub use subqueries::one_row_function;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use node_rule::node_rule;
+use node_rule::{behind, node_rule};
 use std::sync::Arc;
 
 /// The rules of the physical optimizer, in their order. Scratch sessions, which are compared with DataFusion, keep its view of what
@@ -69,7 +73,14 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
         rules.push(node_rule("SkippedInOrder", offsets::skipped_in_order));
         stock = constants::behind_filters(stock);
     }
-    rules.extend(limits::above_groups(join_order::before_selection(stock)));
+    let stock = join_order::before_selection(stock);
+    let stock =
+        behind(stock, join_order::SELECTION, || node_rule("SortedJoins", sorted_joins::with_sorted_sides));
+    // In front of that one.
+    let stock = behind(stock, join_order::SELECTION, || {
+        node_rule("EagerAggregation", eager_aggregation::before_joins)
+    });
+    rules.extend(limits::above_groups(stock));
     // Behind all that look into expressions.
     rules.push(node_rule("NarrowDecimals", decimals::narrow_decimals));
     rules.push(node_rule("FloatsInOrder", floats::in_order));

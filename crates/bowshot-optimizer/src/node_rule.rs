@@ -1,10 +1,12 @@
 //! Physical rules that look at one operator after the other, from the leaves up.
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -22,7 +24,7 @@ struct NodeRule {
 }
 
 /// A rule with this name.
-pub(super) fn node_rule(name: &'static str, change: Change) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+pub(super) fn node_rule(name: &'static str, change: Change) -> Rule {
     Arc::new(NodeRule { name, change })
 }
 
@@ -44,6 +46,17 @@ impl PhysicalOptimizerRule for NodeRule {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// The rules, with another one behind each of that name.
+pub(super) fn behind(rules: Vec<Rule>, name: &str, other: fn() -> Rule) -> Vec<Rule> {
+    let with_other = |rule: Rule| {
+        let other = (rule.name() == name).then(other);
+        std::iter::once(rule).chain(other)
+    };
+    rules.into_iter().flat_map(with_other).collect()
 }
 
 type Changed = Result<Transformed<Arc<dyn PhysicalExpr>>>;
@@ -94,4 +107,23 @@ pub(super) fn change_arguments(
         functions.push(new.unwrap_or_else(|| Arc::clone(function)));
     }
     Ok(changed.then(|| Arc::new(aggregate.with_new_aggr_exprs(functions)) as Arc<_>))
+}
+
+/// The call of an aggregate function by another function, or with other arguments. It keeps its name, but no order of rows.
+pub(super) fn call_again(
+    call: &AggregateFunctionExpr,
+    function: Arc<AggregateUDF>,
+    arguments: Vec<Arc<dyn PhysicalExpr>>,
+    schema: SchemaRef,
+) -> Result<Arc<AggregateFunctionExpr>> {
+    let new = AggregateExprBuilder::new(function, arguments)
+        .schema(schema)
+        .alias(call.name())
+        .with_ignore_nulls(call.ignore_nulls())
+        .with_distinct(call.is_distinct());
+    let new = match call.human_display() {
+        Some(shown) => new.human_display(shown),
+        None => new,
+    };
+    new.build().map(Arc::new)
 }

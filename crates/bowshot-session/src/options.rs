@@ -12,7 +12,9 @@ use bowshot_engine::{
     SESSION_STALENESS, SESSION_VIEWS,
 };
 use bowshot_optimizer::SESSION_JOIN_ORDER;
-use bowshot_optimizer::common_subplans::{SESSION_GROUPING_SETS, SESSION_SUBPLANS};
+use bowshot_optimizer::common_subplans::{
+    SESSION_EAGER_AGGREGATION, SESSION_GROUPING_SETS, SESSION_SUBPLANS,
+};
 use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,6 +50,7 @@ pub(crate) struct Options {
     pub(crate) joins_by_statistics: bool,
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
+    pub(crate) eager_aggregation: bool,
     pub(crate) query_tag: Arc<str>,
     /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
@@ -78,6 +81,7 @@ impl Options {
             joins_by_statistics: true,
             common_subplans: true,
             grouping_set_cascade: true,
+            eager_aggregation: true,
             query_tag: Arc::default(),
             parameters: BTreeMap::new(),
         }
@@ -141,6 +145,7 @@ impl Options {
             "grouping_set_cascade" => {
                 put(&mut self.grouping_set_cascade, fresh.grouping_set_cascade, given, boolean)
             }
+            "eager_aggregation" => put(&mut self.eager_aggregation, fresh.eager_aggregation, given, boolean),
             "query_tag" => put(&mut self.query_tag, fresh.query_tag, given, query_tag),
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         };
@@ -175,17 +180,18 @@ impl Options {
             "join_order" => (SESSION_JOIN_ORDER, self.joins_by_statistics.to_string()),
             "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
             "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
+            "eager_aggregation" => (SESSION_EAGER_AGGREGATION, self.eager_aggregation.to_string()),
             _ => return None,
         })
     }
 
-    /// The default isolation level.
     /// What a query means that is logged; not with a search path, by which each name is in another schema.
     pub(crate) fn language(&self) -> Option<Language> {
         let dialect = DialectName::parse(&self.dialect).filter(|_| self.search_path.is_empty())?;
         Some(Language { catalog: self.catalog.clone(), schema: self.schema.clone(), dialect })
     }
 
+    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         match self.parameters.get(ISOLATION).map(String::as_str) {
             Some("serializable") => Isolation::Serializable,
@@ -255,6 +261,7 @@ impl Options {
             "join_order" => text(if self.joins_by_statistics { "statistics" } else { "query" }),
             "common_subplans" => OptionValue::Bool(self.common_subplans),
             "grouping_set_cascade" => OptionValue::Bool(self.grouping_set_cascade),
+            "eager_aggregation" => OptionValue::Bool(self.eager_aggregation),
             "query_tag" => text(&self.query_tag),
             _ => return None,
         })
@@ -377,6 +384,7 @@ mod tests {
             ("join_order", "query"),
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),
+            ("eager_aggregation", "off"),
             ("query_tag", "nightly report"),
         ] {
             let mut options = fresh.clone();

@@ -5,6 +5,7 @@ use super::materialized_rows::{MaterializedRows, Materializing};
 use async_trait::async_trait;
 use bowshot_optimizer::common_subplans::{self, SharedWork};
 use bowshot_optimizer::computed_once::ComputedOnce;
+use bowshot_optimizer::fused_totals;
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
@@ -42,12 +43,12 @@ impl QueryPlanner for Planner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let wanted = session.config_options().extensions.get::<SharedWork>();
-        let shared = match wanted {
-            Some(SharedWork { subplans: true, .. }) => common_subplans::share(plan)?,
-            _ => None,
-        };
+        let shares = matches!(wanted, Some(SharedWork { subplans: true, .. }));
+        let shared = if shares { common_subplans::share(plan)? } else { None };
+        let plan = shared.as_ref().unwrap_or(plan);
+        let fused = if shares { fused_totals::fuse(plan)? } else { None };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Readers::default())]);
-        planner.create_physical_plan(shared.as_ref().unwrap_or(plan), session).await
+        planner.create_physical_plan(fused.as_ref().unwrap_or(plan), session).await
     }
 }
 

@@ -20,6 +20,7 @@ mod query;
 mod repeatable;
 mod scratch;
 mod search_path;
+mod sorted_joins;
 mod statement_literals;
 pub(crate) mod template;
 pub(crate) mod transaction;
@@ -242,8 +243,9 @@ impl EngineSession {
         if self.distribution().is_active()
             && let Some(shared) = state.config_mut().options_mut().extensions.get_mut::<SharedWork>()
         {
-            // Rows that several parts of a plan read are on one node, and would keep the plan there.
-            (shared.subplans, shared.grouping_sets) = (false, false);
+            // Rows that several parts of a plan read are on one node, and would keep the plan there. States of groups in joins
+            // have not been tried on several nodes.
+            (shared.subplans, shared.grouping_sets, shared.eager_aggregation) = (false, false, false);
         }
         state
     }

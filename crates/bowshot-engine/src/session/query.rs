@@ -14,6 +14,7 @@ use crate::session::EngineSession;
 use crate::session::literal_query;
 use crate::session::on_nodes::{self, Started};
 use crate::session::repeatable::Bound;
+use crate::session::sorted_joins;
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_optimizer::cooperative;
 use bowshot_policy::snapshot::input::StreamedTable;
@@ -86,7 +87,7 @@ async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result
             match on_nodes::start(session, &physical, made, (&schema, run.spread(session, &schema, rows)))
                 .await?
             {
-                Started::Here(streams) => streams,
+                Started::Here(streams) => sorted_joins::guarded(session, &physical, made, streams),
                 // Nothing is kept of rows that do not come by here.
                 Started::OnNodes(opening) => {
                     let (streams, opening) = (Vec::new(), Some(opening));

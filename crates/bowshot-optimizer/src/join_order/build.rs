@@ -3,7 +3,8 @@
 use super::super::barrier::Barrier;
 use super::cost::Model;
 use super::set::RelationSet;
-use super::tree::{Condition, Shape, Tree, for_each_column, with_columns};
+use super::tree::{Condition, Shape, Tree};
+use crate::physical_expressions::{for_each_column, with_columns};
 use arrow::datatypes::Schema;
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, ScalarValue, internal_err};
 use datafusion::physical_expr::expressions::{CaseExpr, Column, Literal};

@@ -30,6 +30,8 @@ extensions_options! {
     pub struct SessionJoinOrder {
         /// Whether inner joins are put in another order than that of the query.
         pub by_statistics: bool, default = true
+        /// How often hash tables of the query at hand have not fit into memory.
+        pub failures: usize, default = 0
     }
 }
 
@@ -41,7 +43,7 @@ impl ConfigExtension for SessionJoinOrder {
 pub const SESSION_JOIN_ORDER: &str = "bowshot_join_order.by_statistics";
 
 /// The rule that chooses which side of a join is the build side, and whether it is collected.
-const SELECTION: &str = "join_selection";
+pub(crate) const SELECTION: &str = "join_selection";
 
 /// The rules of a physical optimiser, with joins in order before their sides are chosen.
 pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {

@@ -1,16 +1,10 @@
 //! Inner joins that lie directly above one another, taken apart: what is joined, and by which conditions.
 
 use super::set::RelationSet;
-use arrow::datatypes::Schema;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use crate::physical_expressions::{can_move, for_each_column, never_fails, with_columns};
 use datafusion::common::{JoinSide, JoinType, NullEquality, Result, internal_err};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{
-    BinaryExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LambdaExpr, LikeExpr, Literal,
-    NotExpr,
-};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
-use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
@@ -154,46 +148,6 @@ impl Tree {
     }
 }
 
-/// Whether an expression gives a value for all rows. Casts, divisions and functions may fail on rows that another join would
-/// have taken away.
-fn never_fails(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
-    let harmless = if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
-        match binary.op() {
-            Operator::And | Operator::Or => true,
-            // Numbers wrap around; decimals and points in time do not.
-            Operator::Plus | Operator::Minus | Operator::Multiply => {
-                expression.data_type(schema).is_ok_and(|of| of.is_numeric() && !of.is_decimal())
-            }
-            op => matches!(
-                op,
-                Operator::Eq
-                    | Operator::NotEq
-                    | Operator::Lt
-                    | Operator::LtEq
-                    | Operator::Gt
-                    | Operator::GtEq
-                    | Operator::IsDistinctFrom
-                    | Operator::IsNotDistinctFrom
-            ),
-        }
-    } else if let Some(cast) = expression.downcast_ref::<CastExpr>() {
-        cast.expr().data_type(schema).is_ok_and(|of| cast.is_bigger_cast(&of))
-    } else {
-        is_one_of_harmless(expression)
-    };
-    harmless && expression.children().into_iter().all(|child| never_fails(child, schema))
-}
-
-fn is_one_of_harmless(expression: &Arc<dyn PhysicalExpr>) -> bool {
-    expression.downcast_ref::<Column>().is_some()
-        || expression.downcast_ref::<Literal>().is_some()
-        || expression.downcast_ref::<InListExpr>().is_some()
-        || expression.downcast_ref::<LikeExpr>().is_some()
-        || expression.downcast_ref::<NotExpr>().is_some()
-        || expression.downcast_ref::<IsNullExpr>().is_some()
-        || expression.downcast_ref::<IsNotNullExpr>().is_some()
-}
-
 /// The join that a plan is, or chooses columns of, if its two sides may be joined with others first.
 fn joined(plan: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -221,35 +175,4 @@ fn place(expression: &Arc<dyn PhysicalExpr>, columns: &[usize]) -> Result<usize>
         Some(place) => Ok(*place),
         None => internal_err!("`{expression}` is no column of a joined plan"),
     }
-}
-
-/// Whether a condition may be judged elsewhere. Variables of lambdas are numbered behind the columns of the whole filter.
-fn can_move(expression: &Arc<dyn PhysicalExpr>) -> bool {
-    let has_lambda = expression.exists(|node| Ok(node.downcast_ref::<LambdaExpr>().is_some()));
-    !is_volatile(expression) && has_lambda.is_ok_and(|has_lambda| !has_lambda)
-}
-
-/// The expression with other columns.
-pub(super) fn with_columns(
-    expression: Arc<dyn PhysicalExpr>,
-    other: &dyn Fn(&Column) -> Result<Column>,
-) -> Result<Arc<dyn PhysicalExpr>> {
-    expression
-        .transform(|node| {
-            Ok(match node.downcast_ref::<Column>() {
-                Some(column) => Transformed::yes(Arc::new(other(column)?) as _),
-                None => Transformed::no(node),
-            })
-        })
-        .data()
-}
-
-pub(super) fn for_each_column(expression: &Arc<dyn PhysicalExpr>, f: &mut dyn FnMut(&Column)) -> Result<()> {
-    expression.apply(|node| {
-        if let Some(column) = node.downcast_ref::<Column>() {
-            f(column);
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(())
 }

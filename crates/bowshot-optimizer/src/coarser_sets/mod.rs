@@ -1,7 +1,11 @@
 //! Grouping sets from the groups of the finest one. For `GROUP BY ROLLUP (a, b)` DataFusion groups every row three times; here rows
-//! are grouped by (a, b), and those groups, with the states of their aggregates, by the coarser sets. There are far fewer of them.
+//! are grouped by (a, b), and those groups, with the states of their aggregates, by the coarser sets: each from the one before where they
+//! are within one another ([`rollup`]), else all from the finest one.
+
+mod rollup;
 
 use crate::common_subplans::SharedWork;
+use crate::floats::extreme_in_order;
 use crate::join_order::statistics::Facts;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -77,8 +81,11 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
         || !has_finest
         || partial.limit_options().is_some()
         || !partial.aggr_expr().iter().all(|function| is_mergeable(function))
-        || !has_few_groups(partial)
     {
+        return Ok(None);
+    }
+    let order = rollup::order(sets);
+    if order.is_none() && !has_few_groups(partial) {
         return Ok(None);
     }
     let functions = partial.aggr_expr().to_vec();
@@ -97,6 +104,16 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
     });
     let of_columns =
         PhysicalGroupBy::new(columns.collect(), sets.null_expr().to_vec(), sets.groups().to_vec(), true);
+    if let Some(order) = order {
+        // Rules that look for aggregations do not see these.
+        let in_order = functions
+            .iter()
+            .map(|function| Ok(extreme_in_order(function, partial)?.unwrap_or_else(|| Arc::clone(function))));
+        let functions = in_order.collect::<Result<_>>()?;
+        let (input_schema, schema) = (partial.input_schema(), partial.schema());
+        let sets = rollup::Sets { sets: of_columns, order, functions, without_rows, input_schema, schema };
+        return Ok(Some(Arc::new(rollup::GroupsOfSets::new(Arc::new(finest), Arc::new(sets)))));
+    }
     let rows = RowsOfSets::new(Arc::new(finest), Arc::new(of_columns), without_rows, partial.schema());
     let filters = vec![None; functions.len()];
     let of_all_sets = AggregateExec::try_new(
@@ -111,7 +128,7 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
 }
 
 /// Whether the states of an aggregate give the same answer in whatever steps they are put together.
-fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
+pub(crate) fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
     MERGEABLE.contains(&function.fun().name()) && !function.is_distinct() && function.order_bys().is_empty()
 }
 
@@ -237,7 +254,7 @@ async fn next(state: Option<State>, schema: SchemaRef) -> Result<Option<(Vec<Rec
     if state.seen {
         return Ok(None);
     }
-    let nothing = without_rows(&state, &schema)?;
+    let nothing = no_rows(&state.without_rows, &schema, state.sets.expr().len())?;
     let is_total = |set: &[bool]| set.iter().all(|left_out| *left_out);
     Ok(Some((of_sets(&nothing, &state.sets, &schema, is_total)?, None)))
 }
@@ -259,11 +276,10 @@ fn of_sets(
 }
 
 /// One group of no rows.
-fn without_rows(state: &State, schema: &SchemaRef) -> Result<RecordBatch> {
-    let keys = state.sets.expr().len();
+fn no_rows(states: &[ArrayRef], schema: &SchemaRef, keys: usize) -> Result<RecordBatch> {
     let fields = schema.fields();
     let of_keys = fields.iter().take(keys).map(|field| new_null_array(field.data_type(), 1));
-    let columns: Vec<ArrayRef> = of_keys.chain(state.without_rows.iter().cloned()).collect();
+    let columns: Vec<ArrayRef> = of_keys.chain(states.iter().cloned()).collect();
     // The number of the set stands between the two.
     let fields = fields.iter().enumerate().filter(|(at, _)| *at != keys);
     let fields: Vec<_> = fields.map(|(_, field)| field.as_ref().clone().with_nullable(true)).collect();
@@ -280,8 +296,8 @@ mod tests {
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     /// A table with NULLs in its keys and values, in three partitions of which one is empty.
-    fn context() -> SessionContext {
-        let wanted = SharedWork { grouping_sets: true, ..SharedWork::default() };
+    fn context(grouping_sets: bool) -> SessionContext {
+        let wanted = SharedWork { grouping_sets, ..SharedWork::default() };
         let config = SessionConfig::new().with_target_partitions(3).with_option_extension(wanted);
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let state = builder.with_physical_optimizer_rules(crate::physical(false)).build();
@@ -316,13 +332,40 @@ mod tests {
             ("count(DISTINCT x) FROM t GROUP BY ROLLUP (a, b)", false),
             ("array_agg(x ORDER BY x) FROM t GROUP BY ROLLUP (a, b)", false),
             ("array_agg(x) FROM t GROUP BY ROLLUP (a, b)", false),
-            ("sum(x) FROM t GROUP BY ROLLUP (a, b, x, price, x + 1)", false),
+            ("sum(x) FROM t GROUP BY ROLLUP (a, b, x, price, x + 1)", true),
+            ("sum(x) FROM t GROUP BY CUBE (a, b, x, price, x + 1)", false),
         ] {
-            let frame = context().sql(&format!("SELECT a, b, {query}")).await;
+            let frame = context(true).sql(&format!("SELECT a, b, {query}")).await;
             let Ok(frame) = frame else { continue };
             let plan = frame.create_physical_plan().await.unwrap();
             let shown = displayable(plan.as_ref()).indent(false).to_string();
             assert_eq!(shown.contains("GroupingSetsExec"), expected, "{shown}");
+        }
+    }
+
+    async fn answer(context: &SessionContext, sql: &str) -> Vec<String> {
+        let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
+        let text = datafusion::arrow::util::pretty::pretty_format_batches(&rows).unwrap().to_string();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    #[tokio::test]
+    async fn answers_are_those_of_all_sets_at_once() {
+        let (one_by_one, at_once) = (context(true), context(false));
+        let functions = "count(*), count(x), sum(x), avg(price), min(b), max(x), sum(x) FILTER (WHERE a > 2)";
+        for rest in [
+            "GROUP BY ROLLUP (a, b)",
+            "WHERE x < 0 GROUP BY ROLLUP (a, b)",
+            "WHERE x = 5 GROUP BY ROLLUP (b, a)",
+            "GROUP BY ROLLUP (a, b, x, price, x + 1)",
+            "GROUP BY GROUPING SETS ((a, b), (b), (b), ())",
+            "WHERE x < 0 GROUP BY GROUPING SETS ((b, a), (), (a), ())",
+            "GROUP BY CUBE (a, b)",
+        ] {
+            let sql = format!("SELECT a, b, grouping(a), grouping(b), {functions} FROM t {rest}");
+            assert_eq!(answer(&one_by_one, &sql).await, answer(&at_once, &sql).await, "{sql}");
         }
     }
 }
