@@ -2,11 +2,12 @@
 
 use crate::aggregate::AggregateForms;
 use crate::date::date_part;
-use crate::json::JsonOperators;
+use crate::json::{JsonOperators, element};
 use crate::nested::common_type;
 use crate::scalar_udf::text_type;
-use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, Result};
+use arrow::datatypes::{DataType, Field};
+use bowshot_api::variant::is_variant_type;
+use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::functions::unicode;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::functions_nested::make_array::make_array;
@@ -35,6 +36,9 @@ impl ExprPlanner for OwnFunctions {
             && aggregate.params.distinct
         {
             return Ok(PlannerResult::Planned(array_element(expr.clone(), key.as_ref().clone())));
+        }
+        if expr.get_type(schema).is_ok_and(|of| is_variant_type(&of)) {
+            return variant_part(access).map(PlannerResult::Planned);
         }
         if matches!(field_access, GetFieldAccess::NamedStructField { .. })
             || !text_type(&expr.get_type(schema)?)
@@ -71,8 +75,34 @@ impl ExprPlanner for OwnFunctions {
         Ok(PlannerResult::Planned(make_array(elements.collect())))
     }
 
+    /// `v.a` of a VARIANT.
+    fn plan_compound_identifier(
+        &self,
+        field: &Field,
+        qualifier: Option<&TableReference>,
+        nested_names: &[String],
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        if !is_variant_type(field.data_type()) {
+            return Ok(PlannerResult::Original(Vec::new()));
+        }
+        let column = Expr::Column(Column::from((qualifier, field)));
+        let part = nested_names.iter().try_fold(column, |part, name| element(part, lit(name.as_str())));
+        part.map(PlannerResult::Planned)
+    }
+
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(PlannerResult::Planned(date_part().call(args)))
+    }
+}
+
+/// `v['a']`, `v[0]`: the part of a VARIANT.
+fn variant_part(access: RawFieldAccessExpr) -> Result<Expr> {
+    match access.field_access {
+        GetFieldAccess::NamedStructField { name } => element(access.expr, lit(name)),
+        GetFieldAccess::ListIndex { key } => element(access.expr, *key),
+        GetFieldAccess::ListRange { .. } => {
+            plan_err!("a VARIANT has no ranges: cast it to a list, as in `CAST(v AS INTEGER[])`")
+        }
     }
 }
 

@@ -116,6 +116,9 @@ impl Options {
             "views" => put(&mut self.layout.views, fresh.layout.views, given, boolean),
             "dictionaries" => put(&mut self.layout.dictionaries, fresh.layout.dictionaries, given, boolean),
             "wide_numbers" => put(&mut self.layout.wide_numbers, fresh.layout.wide_numbers, given, boolean),
+            "json_variants" => {
+                put(&mut self.layout.json_variants, fresh.layout.json_variants, given, boolean)
+            }
             "compression" => put(&mut self.layout.compression, fresh.layout.compression, given, compression),
             "retryable_results" => put(&mut self.retryable_results, fresh.retryable_results, given, boolean),
             "statement_timeout_ms" => {
@@ -232,6 +235,7 @@ impl Options {
             ("views", OptionValue::Bool(self.layout.views)),
             ("dictionaries", OptionValue::Bool(self.layout.dictionaries)),
             ("wide_numbers", OptionValue::Bool(self.layout.wide_numbers)),
+            ("json_variants", OptionValue::Bool(self.layout.json_variants)),
             ("compression", text(compression)),
             ("retryable_results", OptionValue::Bool(self.retryable_results)),
             ("statement_timeout_ms", OptionValue::Int64(timeout)),
@@ -354,6 +358,7 @@ mod tests {
             ("views", "true"),
             ("dictionaries", "on"),
             ("wide_numbers", "on"),
+            ("json_variants", "on"),
             ("compression", "zstd"),
             ("retryable_results", "1"),
             ("statement_timeout_ms", "1500"),
