@@ -2,7 +2,7 @@
 
 use crate::aggregate::AggregateForms;
 use crate::date::date_part;
-use crate::json::{JsonOperators, element};
+use crate::json::{JsonOperators, VARIANT_COMPARED, element};
 use crate::nested::common_type;
 use crate::scalar_udf::text_type;
 use arrow::datatypes::{DataType, Field};
@@ -11,8 +11,9 @@ use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::functions::unicode;
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::functions_nested::make_array::make_array;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawFieldAccessExpr};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, cast, lit, when};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
 
 /// What must be asked before DataFusion's own planners.
@@ -24,6 +25,16 @@ pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
 struct OwnFunctions;
 
 impl ExprPlanner for OwnFunctions {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq, Spaceship};
+        let is_variant = |side: &Expr| side.get_type(schema).is_ok_and(|of| is_variant_type(&of));
+        let compares = matches!(raw.op, Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship);
+        if compares && (is_variant(&raw.left) || is_variant(&raw.right)) {
+            return plan_err!("{VARIANT_COMPARED}");
+        }
+        Ok(PlannerResult::Original(raw))
+    }
+
     /// `'abc'[1]` and `'abc'[2:3]`: characters of a text, counted from the end where a place is negative.
     fn plan_field_access(
         &self,

@@ -1,10 +1,11 @@
 //! VARIANT values as JSON: what JSON has no form for is text, as `to_json` writes it; bytes are text in base64.
 
-use super::Values;
+use super::{Values, is_variant_type};
 use arrow::array::{Array, StringArray, StringBuilder};
+use arrow::datatypes::FieldRef;
 use arrow::error::ArrowError;
-use arrow::json::Encoder;
 use arrow::json::writer::NullableEncoder;
+use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parquet_variant::Variant;
@@ -42,6 +43,21 @@ pub fn json_encoder(values: &dyn Array) -> Result<NullableEncoder<'static>, Arro
     let texts = json_texts(values)?;
     let nulls = texts.nulls().cloned();
     Ok(NullableEncoder::new(Box::new(Texts(texts)), nulls))
+}
+
+/// Encoders of VARIANT values for Arrow's writer of JSON.
+#[derive(Debug)]
+pub struct JsonEncoders;
+
+impl EncoderFactory for JsonEncoders {
+    fn make_default_encoder<'a>(
+        &self,
+        _: &'a FieldRef,
+        array: &'a dyn Array,
+        _: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        is_variant_type(array.data_type()).then(|| json_encoder(array)).transpose()
+    }
 }
 
 struct Texts(StringArray);

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 pub use check::check_value;
-pub use json::{json_encoder, json_texts, quote, write_json};
+pub use json::{JsonEncoders, json_encoder, json_texts, quote, write_json};
 
 /// The canonical extension type of Arrow.
 pub const EXTENSION: &str = "arrow.parquet.variant";

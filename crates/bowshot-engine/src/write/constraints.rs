@@ -5,6 +5,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use crate::plan;
 use crate::secured_scan;
+use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_sql::{Dialect, DialectName};
@@ -324,8 +325,12 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
-    storage_type::converted(column, field.data_type()).map_err(|_| {
+    storage_type::converted(column, field.data_type()).map_err(|error| {
         let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
+        if is_variant_type(field.data_type()) {
+            return in_column(&classify(error.into()), field)
+                .with_hint("text is read as JSON; `to_variant(…)` keeps it a text");
+        }
         let found = first_lost(column, field.data_type()).unwrap_or_else(|| {
             format!("values of type {}", bowshot_types::names::sql_type(column.data_type()))
         });

@@ -26,7 +26,7 @@ pub use construct::{jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
 pub(crate) use to_json::{key, write};
 pub(crate) use variant::element;
-pub use variant::{variants_of, variants_of_json};
+pub use variant::{VARIANT_COMPARED, VariantPath, variant_column, variants_of, variants_of_json};
 
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[

@@ -80,6 +80,16 @@ pub fn variants_of(values: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     Ok(from_parts(&StructArray::from(cast_to_variant(values)?))?)
 }
 
+/// A column of these values.
+///
+/// # Errors
+/// For one that has no bytes, which is a fault here.
+pub fn variant_column<'m, 'v>(values: impl IntoIterator<Item = Option<Variant<'m, 'v>>>) -> Result<ArrayRef> {
+    let mut out = VariantArrayBuilder::new(0);
+    out.extend(values);
+    finished(out)
+}
+
 /// The column that a builder has made.
 pub(super) fn finished(builder: VariantArrayBuilder) -> Result<ArrayRef> {
     Ok(from_parts(&StructArray::from(builder.build()))?)

@@ -11,7 +11,11 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{Expr, lit};
 
-pub use make::{variants_of, variants_of_json};
+pub use make::{variant_column, variants_of, variants_of_json};
+pub use parts::VariantPath;
+
+/// The error of what compares VARIANT values.
+pub const VARIANT_COMPARED: &str = "VARIANT values have no order and are not compared: cast them, as in `v:a::INTEGER`, or compare `to_json(v)`";
 
 pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "parse_json": takes_text, gives_variant, |given| make::parsed(given, false) =>

@@ -2,6 +2,7 @@
 
 use super::make::finished;
 use crate::json::arguments::{Rows, Way, Ways, column, step};
+use crate::json::path::path;
 use crate::json::reader::Step;
 use crate::json::value::place;
 use bowshot_api::variant::{Values, json_texts, type_name};
@@ -34,7 +35,10 @@ fn parts(
     let mut out = VariantArrayBuilder::new(rows.count);
     for row in 0..rows.count {
         let part = match values.at(row)? {
-            Some(value) => ways.at(row, |way| follow(value, way))?,
+            Some(value) => ways.at(row, |way| match way {
+                Way::Steps(steps) => follow(value, steps),
+                Way::Names(_) => exec_err!("a path into a VARIANT is no list of names"),
+            })?,
             None => None,
         };
         match part {
@@ -45,12 +49,29 @@ fn parts(
     finished(out).map(ColumnarValue::Array)
 }
 
-/// The part that steps lead to.
-fn follow<'a>(value: Variant<'a, 'a>, way: &Way) -> Result<Option<Variant<'a, 'a>>> {
-    let steps = match way {
-        Way::Steps(steps) => steps.as_slice(),
-        Way::Names(_) => return exec_err!("a path into a VARIANT is no list of names"),
-    };
+/// A path into VARIANT values.
+#[derive(Debug)]
+pub struct VariantPath(Vec<Step>);
+
+impl VariantPath {
+    /// A path as `variant_get` takes it.
+    ///
+    /// # Errors
+    /// For what is no path.
+    pub fn parse(text: &str) -> Result<Self> {
+        path(text).map(Self)
+    }
+
+    /// The part that the path leads to.
+    ///
+    /// # Errors
+    /// For a path that leads to several.
+    pub fn follow<'a>(&self, value: Variant<'a, 'a>) -> Result<Option<Variant<'a, 'a>>> {
+        follow(value, &self.0)
+    }
+}
+
+fn follow<'a>(value: Variant<'a, 'a>, steps: &[Step]) -> Result<Option<Variant<'a, 'a>>> {
     let mut part = value;
     for step in steps {
         let next = match (&part, step) {
