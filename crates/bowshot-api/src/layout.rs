@@ -3,7 +3,7 @@
 //! The default has plain types only: released JDBC and JavaScript clients cannot read views, dictionaries, run-end
 //! encoding or compressed bodies, and the JDBC drivers read unsigned numbers as signed ([`Layout::wide_numbers`]).
 
-use crate::{Error, Result};
+use crate::{Error, Result, variant};
 use arrow::array::{Array, ArrayRef, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, UnionFields};
@@ -39,6 +39,8 @@ pub struct Layout {
     pub dictionaries: bool,
     /// Send numbers that not every client reads in wider signed types: unsigned ones, `Float16`, decimals of 32 and 64 bits.
     pub wide_numbers: bool,
+    /// Send VARIANT columns as JSON text.
+    pub json_variants: bool,
     /// Compress bodies.
     pub compression: Compression,
 }
@@ -46,7 +48,7 @@ pub struct Layout {
 impl Layout {
     /// The schema of a result in this layout. Names, order, nullability and metadata stay.
     pub fn schema(&self, schema: &Schema) -> SchemaRef {
-        let fields: Fields = schema.fields().iter().map(|field| self.field(field)).collect();
+        let fields: Fields = schema.fields().iter().map(|field| self.column(field)).collect();
         Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
     }
 
@@ -68,13 +70,21 @@ impl Layout {
         })
     }
 
+    fn column(&self, field: &FieldRef) -> FieldRef {
+        let laid_out = self.field(field);
+        let as_json = self.json_variants && variant::is_variant_type(field.data_type());
+        if as_json { variant::as_json(&laid_out) } else { laid_out }
+    }
+
+    /// Names, order and nullability stay; VARIANT columns say what they are by Arrow's extension type.
     fn field(&self, field: &FieldRef) -> FieldRef {
         let kept = self.data_type(field.data_type());
         let name = display_name(field.name());
         if &kept == field.data_type() && name == field.name() {
-            return FieldRef::clone(field);
+            return variant::marked(field);
         }
-        Arc::new(Field::new(name, kept, field.is_nullable()).with_metadata(field.metadata().clone()))
+        let metadata = field.metadata().clone();
+        variant::marked(&Arc::new(Field::new(name, kept, field.is_nullable()).with_metadata(metadata)))
     }
 
     fn data_type(&self, data_type: &DataType) -> DataType {
@@ -119,6 +129,10 @@ fn wide(data_type: &DataType) -> DataType {
 fn fit(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
+    }
+    if variant::is_variant_type(column.data_type()) && *field.data_type() == DataType::Utf8 {
+        let texts = variant::json_texts(column).map_err(|error| Error::invalid(error.to_string()))?;
+        return Ok(Arc::new(texts));
     }
     cast(column, field.data_type()).map_err(|error| {
         Error::unsupported(format!(

@@ -37,6 +37,7 @@ mod stream;
 mod tensor_exchange;
 mod traces;
 mod unsupported_time;
+pub mod variant;
 mod write;
 mod zone_offset;
 

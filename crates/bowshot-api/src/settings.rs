@@ -47,6 +47,8 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
     "dictionaries" "bool" = "false" => "send dictionary-encoded columns as they are";
     "wide_numbers" "bool" = "false" =>
         "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; JDBC drivers of Flight SQL begin with true";
+    "json_variants" "bool" = "false" =>
+        "send VARIANT columns as JSON text; JDBC drivers of Flight SQL begin with true";
     "compression" "string" = "none" => "compression of record batch bodies: none, lz4 or zstd";
     "retryable_results" "bool" = "false" => "keep results until they expire so that DoGet can be repeated";
     "statement_timeout_ms" "int64" = "0" =>

@@ -64,6 +64,7 @@ impl EndpointSink {
             "views": layout.views,
             "dictionaries": layout.dictionaries,
             "wide_numbers": layout.wide_numbers,
+            "json_variants": layout.json_variants,
         });
         let described = serde_json::to_vec(&described).map_err(malformed)?;
         let length = u32::try_from(described.len()).map_err(malformed)?;
@@ -85,6 +86,7 @@ impl EndpointSink {
             views: truth(&described, "views")?,
             dictionaries: truth(&described, "dictionaries")?,
             wide_numbers: truth(&described, "wide_numbers")?,
+            json_variants: truth(&described, "json_variants")?,
             compression: Compression::None,
         };
         let schema: SchemaRef = StreamReader::try_new(schema, None)?.schema();

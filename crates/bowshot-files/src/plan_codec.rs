@@ -8,7 +8,6 @@ use arrow::datatypes::SchemaRef;
 use bowshot_formats::data_file::{DataFile, HandlePool, Lease};
 use bowshot_formats::decoded_columns::{ColumnCache, ColumnScan};
 use bowshot_formats::file_metadata::{Detail, FactSources, FileFacts};
-use bowshot_formats::intervals::schema_as_bytes;
 use bowshot_formats::parquet;
 use bowshot_formats::parquet::footers::ReaderFactory;
 use bowshot_formats::parquet::source::NamedSource;
@@ -262,8 +261,8 @@ fn whole_file(file: &PartitionedFile, opened: &[Opened]) -> Result<PartitionedFi
         .with_extension(planned);
     whole.range = file.range.clone();
     whole.statistics = file.statistics.clone();
-    if let Detail::Parquet { views: true, .. } = facts.detail {
-        whole = whole.with_arrow_schema(schema_as_bytes(&facts.columns));
+    if let Some(told) = facts.told_schema() {
+        whole = whole.with_arrow_schema(told);
     }
     Ok(whole)
 }

@@ -13,8 +13,8 @@ use std::time::Instant;
 /// Headers of clients of other servers, and the options that they set.
 const OPTION_HEADERS: [(&str, &str); 3] =
     [("database", "catalog"), ("catalog", "catalog"), ("schema", "schema")];
-/// User agents that read unsigned numbers as signed contain this: Arrow's JDBC driver, `JDBC Flight SQL Driver`, and
-/// its derivatives.
+/// User agents that read unsigned numbers as signed, and VARIANT as bytes, contain this: Arrow's JDBC driver, `JDBC Flight SQL
+/// Driver`, and its derivatives.
 const SIGNED_AGENT: &str = "JDBC";
 /// User agents that query the server before any statement contain this: if such a client begins with a statement, it
 /// has reconnected.
@@ -203,7 +203,8 @@ fn agent(headers: &HeaderMap) -> Option<&str> {
 fn options(headers: &HeaderMap) -> Result<Vec<(String, OptionValue)>> {
     let mut options = Vec::new();
     if agent(headers).is_some_and(|agent| agent.contains(SIGNED_AGENT)) {
-        options.push(("wide_numbers".to_owned(), OptionValue::Bool(true)));
+        let plain = ["wide_numbers", "json_variants"];
+        options.extend(plain.map(|option| (option.to_owned(), OptionValue::Bool(true))));
     }
     for (name, value) in headers {
         let name = name.as_str();

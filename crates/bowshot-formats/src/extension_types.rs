@@ -1,7 +1,10 @@
-//! Extension types of Arrow for what Parquet and Avro say of a column beyond its bytes: UUID and JSON. What a Parquet file says of its
+//! Extension types of Arrow for what Parquet and Avro say of a column beyond its bytes: UUID, JSON and VARIANT. What a Parquet file says of its
 //! columns by itself, in the schema of Arrow that it has, comes first.
 
+use crate::parquet::columns::is_variant;
+use crate::variants::are_parts;
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema};
+use bowshot_api::variant;
 use parquet::basic::{ConvertedType, LogicalType};
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
@@ -28,6 +31,9 @@ fn with_parts(fields: &Fields, types: &[TypePtr]) -> Fields {
 }
 
 fn with_extension(field: &FieldRef, of: &Type) -> FieldRef {
+    if (is_variant(of) || variant::is_marked(field)) && are_parts(field.data_type()) {
+        return variant::marked(&Arc::new(field.as_ref().clone().with_data_type(variant::data_type())));
+    }
     match extension(field.data_type(), of) {
         Some(_) if field.metadata().contains_key(EXTENSION) => Arc::clone(field),
         Some(name) => extended(field, name),

@@ -3,6 +3,7 @@
 use crate::batches::{Batches, Request};
 use crate::csv::{self, CsvFacts};
 use crate::data_file::DataFile;
+use crate::intervals::schema_as_bytes;
 use crate::json::{self, JsonFacts, Sampling, Strange};
 use crate::read_options::ReadOptions;
 use crate::rejects::Reject;
@@ -33,6 +34,8 @@ pub enum Detail {
     Parquet {
         statistics: Statistics,
         views: bool,
+        /// The columns as they are read, if VARIANT values come in parts.
+        parts: Option<SchemaRef>,
     },
     Csv(Arc<CsvFacts>),
     Json(Arc<JsonFacts>),
@@ -80,6 +83,16 @@ impl FileFacts {
             Detail::Orc(orc) => orc::open(file, orc, request),
             Detail::ArrowFile { batches } => arrow_ipc::open(file, *batches, request),
             Detail::ArrowStream => Ok(arrow_ipc::open_stream(file)),
+        }
+    }
+
+    /// What the reader of a Parquet file is told of the columns, whose own schema asks for views: it makes plain arrays at once.
+    pub fn told_schema(&self) -> Option<SchemaRef> {
+        match &self.detail {
+            Detail::Parquet { views: true, parts, .. } => {
+                Some(schema_as_bytes(parts.as_ref().unwrap_or(&self.columns)))
+            }
+            _ => None,
         }
     }
 

@@ -1,10 +1,13 @@
 //! Intervals of Parquet files: months, days and milliseconds, 32 bits of each. The library reads the months or the rest, and has no
-//! way to what Arrow has for all of it. So a footer says that they are 12 bytes, and the bytes become intervals here.
+//! way to what Arrow has for all of it. So a footer says that they are 12 bytes, and the bytes become intervals here. In the same way
+//! VARIANT values are put together of their parts ([`variants`](crate::variants)).
 
 use crate::schema::Places;
+use crate::variants::{are_parts, assembled};
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, IntervalMonthDayNanoArray, make_array};
 use arrow::datatypes::{DataType, FieldRef, Fields, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use bowshot_api::variant::{has_variants, is_variant_type};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, internal_err};
 use datafusion::config::ConfigOptions;
@@ -116,14 +119,24 @@ pub(crate) fn has_intervals(data_type: &DataType) -> bool {
     }
 }
 
-/// The values in the type `to`, whose intervals are bytes in them.
+/// Whether there are values of types that the library has no arrays of.
+pub(crate) fn are_made_here(data_type: &DataType) -> bool {
+    has_intervals(data_type) || has_variants(data_type)
+}
+
+/// The values in the type `to`, whose intervals are bytes in them, and whose VARIANT values are in parts.
 pub(crate) fn from_bytes(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
     converted(&values.to_data(), to).map(make_array)
 }
 
 fn converted(values: &ArrayData, to: &DataType) -> Result<ArrayData, ArrowError> {
-    if values.data_type() == to || !has_intervals(to) {
+    if values.data_type() == to || !are_made_here(to) {
         return Ok(values.clone());
+    }
+    if is_variant_type(to) {
+        // As what is wrong with a page, so that the error names the file.
+        let whole = assembled(&make_array(values.clone()));
+        return Ok(whole.map_err(|error| ArrowError::ParquetError(error.to_string()))?.to_data());
     }
     if *to == INTERVAL {
         return Ok(intervals(&make_array(values.clone()))?.into_data());
@@ -155,7 +168,7 @@ fn intervals(bytes: &ArrayRef) -> Result<IntervalMonthDayNanoArray, ArrowError> 
     Ok(bytes.iter().map(|value| value.and_then(one)).collect())
 }
 
-/// Gives the expressions of a scan the intervals of its table where a file has bytes.
+/// Gives the expressions of a scan the intervals and VARIANT values of its table where a file has bytes and parts.
 #[derive(Debug)]
 pub(crate) struct IntervalAdapters;
 
@@ -184,8 +197,11 @@ fn fields_of_file(table: &Schema, file: &Schema) -> Vec<FieldRef> {
     table.fields().iter().enumerate().map(of_file).collect()
 }
 
-/// Whether values of `there` are those of `wanted` but for intervals that are bytes.
+/// Whether values of `there` are those of `wanted` but for intervals that are bytes, and VARIANT values in parts.
 pub(crate) fn are_bytes_of(there: &DataType, wanted: &DataType) -> bool {
+    if is_variant_type(wanted) {
+        return there != wanted && are_parts(there);
+    }
     let both = |there: &FieldRef, wanted: &FieldRef| {
         there.data_type() == wanted.data_type() || are_bytes_of(there.data_type(), wanted.data_type())
     };

@@ -39,4 +39,5 @@ pub mod snapshot_store;
 pub mod table_summary;
 pub mod table_version;
 mod text;
+pub mod variants;
 mod zip;

@@ -2,7 +2,6 @@
 
 use crate::data_file::DataFile;
 use crate::file_metadata::{Detail, FileFacts};
-use crate::intervals::schema_as_bytes;
 use crate::row_source::PlannedFile;
 use crate::schema::Places;
 use crate::snapshot_store;
@@ -71,9 +70,8 @@ impl SnapshotFile {
             .with_partition_values(self.partition_values.clone())
             .with_extension(planned);
         file.statistics = Some(Arc::clone(&self.statistics));
-        if let Detail::Parquet { views: true, .. } = self.facts.detail {
-            // The schema written into the file asks for views; the reader is told to make plain arrays at once.
-            file = file.with_arrow_schema(schema_as_bytes(&self.facts.columns));
+        if let Some(told) = self.facts.told_schema() {
+            file = file.with_arrow_schema(told);
         }
         file
     }

@@ -11,7 +11,7 @@ const AREAS: &[(&str, &[&[Function]])] = &[
     ("Aggregates", crate::aggregate::FUNCTIONS),
     ("Conditions and types", &[crate::condition::FUNCTIONS]),
     ("Dates and times", crate::date::FUNCTIONS),
-    ("JSON", crate::json::FUNCTIONS),
+    ("JSON and VARIANT", crate::json::FUNCTIONS),
     ("Lists, maps and structs", crate::nested::FUNCTIONS),
     ("Numbers", crate::number::FUNCTIONS),
     ("Strings", crate::text::FUNCTIONS),

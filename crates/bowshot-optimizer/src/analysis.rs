@@ -55,6 +55,7 @@ fn rules() -> Vec<Rule> {
     let mut rules = vec![
         plan_rule("mysql_lists", operators::mysql_lists),
         plan_rule("sql_casts", bowshot_types::sql_casts),
+        plan_rule("without_variant_order", bowshot_types::without_variant_order),
     ];
     for rule in Analyzer::new().rules {
         if rule.name() == types.name() {

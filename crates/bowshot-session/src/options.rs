@@ -121,6 +121,9 @@ impl Options {
             "views" => put(&mut self.layout.views, fresh.layout.views, given, boolean),
             "dictionaries" => put(&mut self.layout.dictionaries, fresh.layout.dictionaries, given, boolean),
             "wide_numbers" => put(&mut self.layout.wide_numbers, fresh.layout.wide_numbers, given, boolean),
+            "json_variants" => {
+                put(&mut self.layout.json_variants, fresh.layout.json_variants, given, boolean)
+            }
             "compression" => put(&mut self.layout.compression, fresh.layout.compression, given, compression),
             "retryable_results" => put(&mut self.retryable_results, fresh.retryable_results, given, boolean),
             "statement_timeout_ms" => {
@@ -245,6 +248,7 @@ impl Options {
             "views" => OptionValue::Bool(self.layout.views),
             "dictionaries" => OptionValue::Bool(self.layout.dictionaries),
             "wide_numbers" => OptionValue::Bool(self.layout.wide_numbers),
+            "json_variants" => OptionValue::Bool(self.layout.json_variants),
             "compression" => text(match self.layout.compression {
                 Compression::None => "none",
                 Compression::Lz4 => "lz4",
@@ -372,6 +376,7 @@ mod tests {
             ("views", "true"),
             ("dictionaries", "on"),
             ("wide_numbers", "on"),
+            ("json_variants", "on"),
             ("compression", "zstd"),
             ("retryable_results", "1"),
             ("statement_timeout_ms", "1500"),

@@ -18,6 +18,7 @@ pub(crate) fn precedence(parser: &Parser<'_>, dialect: DialectName) -> Option<(P
         Token::Word(word) if is_mysql && word.keyword == Keyword::XOR => Some((Precedence::Or, 1)),
         Token::Overlap if is_mysql => Some((Precedence::And, 0)),
         Token::Word(_) if is_div(parser, dialect) => Some((Precedence::MulDivModOp, 0)),
+        Token::Colon if takes_part(parser) => Some((Precedence::DoubleColon, 0)),
         _ => None,
     }
 }
@@ -130,6 +131,35 @@ fn in_list(parser: &mut Parser<'_>, left: &Expr, negated: bool) -> Result<Expr, 
     let list = parser.parse_comma_separated(Parser::parse_expr)?;
     parser.expect_token(&Token::RParen)?;
     Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
+}
+
+/// Whether the `:` that comes next takes a part of a VARIANT, as in `v:a`, and binds as `::` does. Within `[…]` and `{…}` it may stand
+/// between bounds, or behind a key, as in `JSON_OBJECT(…)`.
+fn takes_part(parser: &Parser<'_>) -> bool {
+    let names_part = matches!(parser.peek_nth_token_ref(1).token, Token::Word(_) | Token::LBracket);
+    if !names_part {
+        return false;
+    }
+    let mut closed = 0_usize;
+    for at in (0..=parser.get_current_index()).rev() {
+        match &parser.token_at(at).token {
+            Token::RParen | Token::RBracket | Token::RBrace => closed += 1,
+            Token::LParen | Token::LBracket | Token::LBrace if closed > 0 => closed -= 1,
+            Token::LParen => return !is_of_json_object(parser, at),
+            Token::LBracket | Token::LBrace => return false,
+            Token::Word(word) if closed == 0 && word.keyword == Keyword::SELECT => return true,
+            Token::SemiColon => return true,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether the bracket at a place opens the members of `JSON_OBJECT`.
+fn is_of_json_object(parser: &Parser<'_>, bracket: usize) -> bool {
+    let before = (0..bracket).rev().map(|at| &parser.token_at(at).token);
+    let mut before = before.filter(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(before.next(), Some(Token::Word(word)) if word.value.to_ascii_lowercase().starts_with("json_object"))
 }
 
 /// Words that are operators in PostgreSQL or DuckDB, and unknown to the parser.

@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{from_text, temporal, timestamptz_arithmetic, to_text, uuids, zone};
+use super::{from_text, temporal, timestamptz_arithmetic, to_text, uuids, variants, zone};
 use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -120,7 +120,11 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
     };
     let Ok(source) = inner.get_type(columns.all()) else { return Ok(Transformed::no(expr)) };
     let declared = Declared::of(field);
-    let prepared = prepared(inner, &source, field.data_type(), zone);
+    let tries = matches!(expr, Expr::TryCast(_));
+    let prepared = match variants::cast(inner, &source, (field, zone), tries)? {
+        Some(whole) => Some(Prepared::Whole(whole)),
+        None => prepared(inner, &source, field.data_type(), zone),
+    };
     if prepared.is_none() && !field.metadata().contains_key(DECLARED) {
         let texts = source.is_string() && field.data_type().is_string() && field.name().is_empty();
         return Ok(if texts && is_padded(inner, columns) {
@@ -129,7 +133,6 @@ fn cast(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Ex
             Transformed::no(expr)
         });
     }
-    let tries = matches!(expr, Expr::TryCast(_));
     if tries && declared == Some(Declared::Uuid) && source.is_string() {
         // As bytes a text that is no UUID is null.
         let bytes = from_text::call(inner.as_ref().clone(), &DataType::FixedSizeBinary(16), true)?;

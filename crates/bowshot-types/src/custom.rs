@@ -60,6 +60,7 @@ fn without_parts(name: &str) -> Option<DataType> {
         "NAME" | "TEXT" | "NTEXT" | "LONGVARCHAR" | "NCLOB" => DataType::Utf8,
         "IMAGE" | "LONGVARBINARY" => DataType::Binary,
         "DATEV2" => DataType::Date32,
+        "VARIANT" => bowshot_api::variant::data_type(),
         "SMALLDATETIME" | "TIMESTAMP_US" => DataType::Timestamp(TimeUnit::Microsecond, None),
         "TIMESTAMP_S" => DataType::Timestamp(TimeUnit::Second, None),
         "TIMESTAMP_MS" => DataType::Timestamp(TimeUnit::Millisecond, None),
@@ -86,7 +87,7 @@ fn parsed(text: &str) -> Result<SqlType> {
 fn unknown(name: &str, upper: &str) -> datafusion::error::DataFusionError {
     let hint = match upper {
         "MONEY" | "SMALLMONEY" => "use DECIMAL(18, 2)",
-        "VARIANT" | "OBJECT" | "SUPER" | "DYNAMIC" | "SQL_VARIANT" => "use JSON, or a STRUCT",
+        "OBJECT" | "SUPER" | "DYNAMIC" | "SQL_VARIANT" => "use VARIANT, JSON or a STRUCT",
         "SERIAL" | "BIGSERIAL" | "SMALLSERIAL" | "SERIAL4" | "SERIAL8" | "SERIAL2" => {
             "only columns of CREATE TABLE are numbered by themselves: use INTEGER or BIGINT here"
         }

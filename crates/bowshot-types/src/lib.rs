@@ -21,6 +21,7 @@ mod texts;
 mod timestamptz_arithmetic;
 mod to_text;
 mod uuids;
+mod variants;
 pub mod zone;
 
 pub use casts::sql_casts;
@@ -30,12 +31,14 @@ pub use planner::Types;
 pub use temporal::meeting_times;
 pub use texts::texts_of_times;
 pub use uuids::{are_lists_of_uuids, are_uuids, is_uuid, with_uuids};
+pub use variants::without_variant_order;
 
 /// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
     let mut functions =
         vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), to_text::function()];
     functions.extend([false, true].map(nested_texts::function));
+    functions.extend(variants::functions());
     functions.extend(from_text::functions());
     functions.extend(zone::functions());
     functions.extend(timestamptz_arithmetic::functions());

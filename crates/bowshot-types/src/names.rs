@@ -3,6 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::enums::EnumType;
+use bowshot_api::variant::is_variant_type;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::sql::sqlparser::ast::Ident;
 
@@ -68,6 +69,7 @@ fn with_parts(data_type: &DataType) -> String {
         | DataType::ListView(item)
         | DataType::LargeListView(item) => format!("{}[]", sql(item)),
         DataType::FixedSizeList(item, length) => format!("{}[{length}]", sql(item)),
+        of if is_variant_type(of) => "VARIANT".to_owned(),
         DataType::Struct(fields) => {
             let fields: Vec<String> =
                 fields.iter().map(|field| format!("{} {}", quoted(field.name()), sql(field))).collect();
@@ -184,6 +186,7 @@ pub(crate) fn standard_type(data_type: &DataType) -> String {
         DataType::Time32(_) | DataType::Time64(_) => "time without time zone",
         of if of.is_decimal() => "numeric",
         of if of.is_list() => "ARRAY",
+        of if is_variant_type(of) => "variant",
         DataType::Struct(_) => "struct",
         DataType::Map(..) => "map",
         DataType::Dictionary(_, values) => return standard_type(values),
@@ -348,6 +351,9 @@ pub fn declared_length(field: &Field) -> Option<i32> {
 
 /// The type that a field carries beyond its Arrow type.
 fn extension(field: &Field) -> Option<&'static str> {
+    if is_variant_type(field.data_type()) {
+        return Some("variant");
+    }
     match Declared::of(field) {
         Some(Declared::Json) => return Some("json"),
         Some(Declared::Jsonb) => return Some("jsonb"),

@@ -7,6 +7,7 @@ use super::declared::{DECLARED, is_kept};
 use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts, zone};
+use bowshot_api::variant;
 use bowshot_tables::{Definition, Storage, durable_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
@@ -27,6 +28,9 @@ const STRICT: CastOptions<'static> = CastOptions { safe: false, format_options: 
 
 /// The field of a column as a table keeps it; `None` where a durable table has no place for the type.
 pub fn kept(storage: Storage, field: &Field) -> Option<Field> {
+    if variant::is_marked(field) && !variant::is_variant_type(field.data_type()) {
+        return kept(storage, &field.clone().with_data_type(variant::data_type()));
+    }
     if storage == Storage::Memory {
         let data_type = match field.data_type() {
             // An instant has no zone of its own, whatever zone the session shows it in.
@@ -240,6 +244,7 @@ mod tests {
             DataType::FixedSizeBinary(16),
             DataType::Int32,
             DataType::Decimal128(5, 2),
+            variant::data_type(),
         ] {
             let kept = kept(Storage::Durable, &Field::new("a", data_type.clone(), true)).unwrap();
             assert_eq!(durable_type(kept.data_type()).as_ref(), Some(kept.data_type()));

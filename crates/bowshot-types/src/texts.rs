@@ -2,7 +2,7 @@
 //! in `'at ' || now()`. They become calls of [`to_text`] and [`from_text`].
 
 use super::casts::{Columns, rewritten};
-use super::{from_text, nested_texts, to_text, uuids, zone};
+use super::{from_text, nested_texts, to_text, uuids, variants, zone};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
@@ -84,6 +84,9 @@ fn as_text(inner: &Expr, from: &DataType, (to, zone): (&DataType, &Arc<str>)) ->
 /// Values of one of the two in the other one; `None` for casts that are Arrow's.
 pub(super) fn converted(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
+    if let Some(converted) = variants::converted(values, to) {
+        return Some(converted);
+    }
     if *to == DataType::Utf8 && (to_text::is_ours(from) || *from == DataType::FixedSizeBinary(16)) {
         return Some(to_text::texts(values));
     }

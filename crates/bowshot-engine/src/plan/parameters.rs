@@ -304,7 +304,8 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
         (Place::Computed, ..) => {}
     }
     let cast = match (column.data_type(), &target) {
-        (DataType::FixedSizeBinary(16), _) | (_, DataType::FixedSizeBinary(16) | DataType::List(_)) => {
+        (DataType::FixedSizeBinary(16), _)
+        | (_, DataType::FixedSizeBinary(16) | DataType::List(_) | DataType::Struct(_)) => {
             storage_type::converted(&column, &target)
         }
         _ => cast_with_options(&column, &target, &strict),

@@ -11,7 +11,7 @@ use crate::write::apply::{self, Place, arranged, by_name};
 use crate::write::constraints::Casts;
 use crate::write::copy::{CopyIn, CopyOut, folder};
 use crate::write::rows::{absent_values, checked, stream};
-use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Layout, Origin, Result};
+use bowshot_api::{BatchStream, Error, ErrorKind, LastWrite, Origin, Result};
 use bowshot_files::exchange::{FileRows, FileWriter};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_types::declared;
@@ -77,15 +77,17 @@ impl EngineSession {
                 (BatchStream::new(schema, rows.map(|batch| batch.map_err(classify)).boxed()), origin)
             }
         };
-        let schema = Layout::default().schema(&declared::schema_without_marks(&rows.schema()));
+        let layout = copy.shape.layout();
+        let schema = layout.schema(&declared::schema_without_marks(&rows.schema()));
         let exchange = Arc::clone(folder(&names)?);
         let (sender, receiver) = channel(AHEAD);
         let (copy, columns) = (copy.clone(), Arc::clone(&schema));
         let writer = spawn_blocking(move || {
+            let columns = shredded(&RecordBatch::new_empty(columns), &copy)?.schema();
             let file = exchange.write(&copy.path, copy.shape, &columns, copy.overwrite)?;
-            write_all(file, receiver, origin.as_ref())
+            write_all(file, (receiver, &copy), origin.as_ref())
         });
-        let sent = send_all(rows, &sender, |batch| Layout::default().apply(batch, &schema)).await;
+        let sent = send_all(rows, &sender, |batch| layout.apply(batch, &schema)).await;
         finished(writer, sender, sent).await
     }
 
@@ -168,9 +170,14 @@ async fn finished(writer: JoinHandle<Result<u64>>, sender: Sender<Message>, sent
     }
 }
 
+/// Rows as they go into the file.
+fn shredded(rows: &RecordBatch, copy: &CopyOut) -> Result<RecordBatch> {
+    copy.shredding.shred(rows).map_err(|error| classify(error.into()))
+}
+
 fn write_all(
     mut file: FileWriter,
-    mut rows: Receiver<Message>,
+    (mut rows, copy): (Receiver<Message>, &CopyOut),
     origin: Option<&Arc<dyn Origin>>,
 ) -> Result<u64> {
     let mut count = 0;
@@ -178,7 +185,7 @@ fn write_all(
         match rows.blocking_recv() {
             Some(Message::Rows(batch)) => {
                 count += batch.num_rows() as u64;
-                file.write(&batch)?;
+                file.write(&shredded(&batch, copy)?)?;
             }
             Some(Message::End) => {
                 file.finish(|| match rows.is_closed() {

@@ -5,6 +5,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use crate::plan;
 use crate::secured_scan;
+use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_sql::{Dialect, DialectName};
@@ -324,7 +325,11 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
-    storage_type::converted(column, field.data_type()).map_err(|_| {
+    storage_type::converted(column, field.data_type()).map_err(|error| {
+        if is_variant_type(field.data_type()) {
+            return in_column(&classify(error.into()), field)
+                .with_hint("text is read as JSON; `to_variant(…)` keeps it a text");
+        }
         let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
         let found = first_lost(column, field.data_type()).unwrap_or_else(|| {
             format!("values of type {}", bowshot_types::names::sql_type(column.data_type()))
@@ -394,7 +399,7 @@ fn loses(from: &DataType, to: &DataType) -> bool {
         |t: &DataType| matches!(t, Timestamp(..) | Time32(_) | Time64(_) | Duration(_) | Date32 | Date64);
     if from.is_floating() {
         // Another width of float rounds, which is what floats do.
-        return !to.is_floating() && !matches!(to, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        return !(to.is_floating() || to.is_string() || is_variant_type(to));
     }
     match (scale(from), scale(to)) {
         (Some(from), Some(to)) => from > to,

@@ -8,15 +8,19 @@ use crate::catalog::{Visible, functions, group_keys, public, search_path};
 use crate::error::classify;
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, nulls};
-use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
+use bowshot_api::variant::is_variant_type;
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_files::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_formats::read_options::{OptionValue, ReadOptions};
+use bowshot_formats::variants::Shredding;
 use bowshot_object_store::file_name::Format;
 use bowshot_sql::{CopyStatement, Direction, Privilege};
 use bowshot_tables::{EntryName, Table};
-use bowshot_types::storage_type;
-use datafusion::arrow::datatypes::{FieldRef, Schema};
+use bowshot_types::{Types, storage_type};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, SelectItem, Statement, TableFactor};
 use futures::FutureExt;
@@ -30,6 +34,7 @@ pub(crate) struct CopyOut {
     pub(crate) path: String,
     pub(crate) shape: Shape,
     pub(crate) overwrite: bool,
+    pub(crate) shredding: Shredding,
 }
 
 /// The rows of this file go into a table.
@@ -83,7 +88,7 @@ pub(crate) fn recognise<'a>(
         };
         if !options.read.is_empty() {
             return Err(Error::invalid("an option that says how a file is read is none of COPY … TO")
-                .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE"));
+                .with_hint("the options are FORMAT, HEADER, DELIMITER, OVERWRITE and SHREDDING"));
         }
         let mut statement = Statement::Query(query);
         nulls::aware(&mut statement)?;
@@ -94,8 +99,11 @@ pub(crate) fn recognise<'a>(
         search_path::resolve(&mut statement, names, visible);
         group_keys::add(&mut statement, names, visible);
         let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
-        options.shape.check(&Layout::default().schema(plan.schema().as_arrow()))?;
-        Ok((Write::CopyOut(CopyOut { path, shape: options.shape, overwrite: options.overwrite }), plan))
+        let columns = options.shape.layout().schema(plan.schema().as_arrow());
+        options.shape.check(&columns)?;
+        let shredding = shredding(options.shredding.as_deref(), &columns, options.shape.format)?;
+        let copy = CopyOut { path, shape: options.shape, overwrite: options.overwrite, shredding };
+        Ok((Write::CopyOut(copy), plan))
     }
     .boxed()
 }
@@ -138,8 +146,7 @@ pub(crate) fn read_options(
 pub(crate) fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
     let definition = table.definition();
     if columns.is_empty() {
-        let fields =
-            definition.columns.iter().map(|column| storage_type::meant_field(&column.field)).collect();
+        let fields = definition.columns.iter().map(|column| wanted_field(&column.field)).collect();
         return Ok(Wanted { fields, named: false });
     }
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len());
@@ -150,9 +157,41 @@ pub(crate) fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
             return Err(Error::invalid(format!("column `{name}` is there twice"))
                 .with_reason(Reason::DuplicateColumn));
         }
-        fields.push(storage_type::meant_field(&column.field));
+        fields.push(wanted_field(&column.field));
     }
     Ok(Wanted { fields, named: true })
+}
+
+/// A column as files have it. What is read from text for VARIANT is JSON, which becomes VARIANT on its way into the table.
+fn wanted_field(column: &Field) -> FieldRef {
+    let meant = storage_type::meant_field(column);
+    match is_variant_type(meant.data_type()) {
+        true => Arc::new(meant.as_ref().clone().with_data_type(DataType::Utf8)),
+        false => meant,
+    }
+}
+
+/// Which parts of VARIANT columns are written in types of their own: `v STRUCT<a BIGINT, b VARCHAR[]>, w BIGINT`.
+fn shredding(said: Option<&str>, columns: &Schema, format: Format) -> Result<Shredding> {
+    let Some(said) = said else { return Ok(Shredding::default()) };
+    let wrong = |detail: &str| {
+        Error::invalid(format!("SHREDDING: {detail}")).with_hint(
+            "name VARIANT columns with the types of their values: `SHREDDING 'v STRUCT<a BIGINT>'`",
+        )
+    };
+    if format != Format::Parquet {
+        return Err(wrong("it is an option of the format parquet"));
+    }
+    let named =
+        bowshot_sql::read_type(&format!("STRUCT<{said}>")).ok_or_else(|| wrong("these are no columns"))?;
+    let field = Types.plan_type_field(&named).map_err(classify)?;
+    let types = field.as_ref().map(|field| field.data_type());
+    let Some(DataType::Struct(types)) = types else { return Err(wrong("these are no columns")) };
+    let shredding = Shredding::new(types, columns).map_err(|detail| wrong(&detail))?;
+    shredding
+        .shred(&RecordBatch::new_empty(Arc::new(columns.clone())))
+        .map_err(|error| wrong(&error.to_string()))?;
+    Ok(shredding)
 }
 
 /// Options of files that COPY … FROM has beside its own.
@@ -180,11 +219,13 @@ struct Options {
     /// How a file is read, as far as its shape does not say it.
     read: ReadOptions,
     overwrite: bool,
+    shredding: Option<String>,
 }
 
 impl Options {
     fn read(path: &str, given: Vec<(String, Option<String>)>) -> Result<Self> {
         let (mut format, mut header, mut delimiter, mut overwrite) = (None, None, None, None);
+        let mut shredding = None;
         let mut read = ReadOptions::default();
         for (name, value) in given {
             match name.as_str() {
@@ -192,12 +233,13 @@ impl Options {
                 "header" => set(&mut header, &name, truth(&name, value)?)?,
                 "delimiter" | "delim" | "sep" => set(&mut delimiter, &name, character(&name, value)?)?,
                 "overwrite" => set(&mut overwrite, &name, truth(&name, value)?)?,
+                "shredding" => set(&mut shredding, &name, value.ok_or_else(|| no_value(&name))?)?,
                 _ if READ_OPTIONS.contains(&name.as_str()) => {
                     read.set(&name, &OptionValue::Text(value.ok_or_else(|| no_value(&name))?))?;
                 }
                 _ => {
                     return Err(Error::invalid(format!("`{name}` is no option of COPY"))
-                        .with_hint("the options are FORMAT, HEADER, DELIMITER and OVERWRITE, and of COPY … FROM those of `read_csv`"));
+                        .with_hint("the options are FORMAT, HEADER, DELIMITER, OVERWRITE and SHREDDING, and of COPY … FROM those of `read_csv`"));
                 }
             }
         }
@@ -206,11 +248,14 @@ impl Options {
             return Err(Error::invalid("HEADER and DELIMITER are options of the format csv"));
         }
         let shape = Shape { format, header: header.unwrap_or(true), delimiter };
-        Ok(Self { shape, read, overwrite: overwrite.unwrap_or(false) })
+        Ok(Self { shape, read, overwrite: overwrite.unwrap_or(false), shredding })
     }
 
     /// Of COPY … FROM: the shape of a file, and how it is read.
     fn for_reading(self) -> Result<(Shape, ReadOptions)> {
+        if self.shredding.is_some() {
+            return Err(Error::invalid("SHREDDING is an option of COPY … TO"));
+        }
         if self.overwrite {
             return Err(Error::invalid("OVERWRITE is an option of COPY … TO")
                 .with_hint("empty the table first: `TRUNCATE TABLE`"));

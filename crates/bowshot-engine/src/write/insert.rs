@@ -10,6 +10,7 @@ use crate::write::recognise::{Leading, Recognised, changing, returned, with_retu
 use crate::write::returned_states::{self, RowChange};
 use crate::write::{Affected, Write, change, external_database, values};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
+use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, Result};
 use bowshot_policy::Touched;
 use bowshot_sql::{BY_NAME, DialectName, Privilege};
@@ -144,12 +145,12 @@ fn new_rows<'a>(
         let columns = Arc::new(EmptyTable::new(table.provider().schema()));
         let provider =
             WithDefaults::to_insert(columns, table.definition(), &visible.context).map_err(classify)?;
-        let again = may_have_uuids(&insert, table.definition()).then(|| insert.clone());
+        let again = needs_casts(&insert, table.definition()).then(|| insert.clone());
         let statement = |insert| Parsed::Statement(Box::new(Statement::Insert(insert)));
         let state = visible.with_target(Arc::clone(&provider)).state();
         let mut plan = plan::logical(&state, statement(insert)).await;
         if let Some(mut insert) = again.filter(|_| plan.is_err())
-            && let Ok(Some(visible)) = with_uuids(&mut insert, table.definition(), &visible).await
+            && let Ok(Some(visible)) = with_casts(&mut insert, table.definition(), &visible).await
         {
             plan = plan::logical(&visible.with_target(provider).state(), statement(insert)).await;
         }
@@ -184,19 +185,20 @@ pub(super) fn planned_apart<'a>(
     .boxed()
 }
 
-/// Whether the planner may fail to cast UUIDs: rows that are written out have none for columns of other types.
-fn may_have_uuids(insert: &ast::Insert, definition: &Definition) -> bool {
+/// Whether the planner may fail to cast UUIDs and VARIANT: rows that are written out have none for columns of other types.
+fn needs_casts(insert: &ast::Insert, definition: &Definition) -> bool {
     let is_query = |source: &ast::Query| !matches!(source.body.as_ref(), ast::SetExpr::Values(_));
     insert.source.as_deref().is_some_and(is_query)
         || definition
             .columns
             .iter()
-            .any(|column| bowshot_types::storage_type::logical(&column.field) == UUID_BYTES)
+            .map(|column| bowshot_types::storage_type::logical(&column.field))
+            .any(|column| column == UUID_BYTES || is_variant_type(&column))
 }
 
-/// The rows of an INSERT planned by themselves, with UUIDs in the form that their columns have, bytes or texts, between which the
-/// planner knows no cast; `None` where there are none.
-fn with_uuids<'a>(
+/// The rows of an INSERT planned by themselves, with UUIDs in the form that their columns have, bytes or texts, and as VARIANT where
+/// the columns are: the planner knows no such casts. `None` where there are none.
+fn with_casts<'a>(
     insert: &'a mut ast::Insert,
     definition: &'a Definition,
     visible: &'a Visible,
@@ -216,7 +218,8 @@ fn with_uuids<'a>(
             let value = match column.map(|column| bowshot_types::storage_type::logical(&column.field)) {
                 Some(wanted)
                     if (bowshot_types::are_uuids(field) && wanted.is_string())
-                        || (field.data_type().is_string() && wanted == UUID_BYTES) =>
+                        || (field.data_type().is_string() && wanted == UUID_BYTES)
+                        || (is_variant_type(&wanted) && !is_variant_type(field.data_type())) =>
                 {
                     differs = true;
                     Expr::Cast(Cast::new(Box::new(value), wanted))

@@ -4,6 +4,7 @@ use crate::catalog::names::{Names, ident};
 use crate::write::change;
 use crate::write::columns::{self, Own};
 use crate::write::define::{check_column_name, free_name, kept_field};
+use bowshot_api::variant::has_variants;
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_sql::CLAUSES;
 use bowshot_tables::{Check, Column, Definition, Generated, Identity, IdentityKind, Key, Reference, Storage};
@@ -296,6 +297,11 @@ pub(crate) fn check_key(definition: &Definition, kind: &str, key: &Key) -> Resul
         }
         if !seen.insert(column) {
             return Err(Error::invalid(format!("the {kind} names column `{column}` twice")));
+        }
+        let of_key = definition.position(column).and_then(|place| definition.columns.get(place));
+        if of_key.is_some_and(|column| has_variants(column.field.data_type())) {
+            return Err(Error::unsupported(format!("VARIANT column `{column}` cannot be in the {kind}"))
+                .with_hint("its values are not compared; keep what is unique in a column of its own"));
         }
     }
     Ok(())

@@ -17,7 +17,8 @@ pub use unfinished::remove_unfinished;
 pub use write::FileWriter;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use bowshot_api::{Error, Result};
+use bowshot_api::variant::is_variant_type;
+use bowshot_api::{Error, Layout, Result};
 use bowshot_object_store::file_name::{Compression, Format, Kind, kind_of};
 use std::path::Path;
 
@@ -74,6 +75,11 @@ impl Shape {
         }
     }
 
+    /// How rows are laid out for the format: CSV has VARIANT as JSON text.
+    pub fn layout(self) -> Layout {
+        Layout { json_variants: self.format == Format::Csv, ..Layout::default() }
+    }
+
     /// Whether the format has a form for every column that comes back as it was.
     ///
     /// # Errors
@@ -106,6 +112,7 @@ impl Shape {
         match self.format {
             Format::Csv => !data_type.is_nested() && is_written_as_text(data_type),
             Format::Json => match data_type {
+                of if is_variant_type(of) => true,
                 DataType::Struct(fields) => fields.iter().all(|field| self.has_form_for(field)),
                 DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
                     self.has_form_for(item)

@@ -4,7 +4,9 @@ use super::{Shape, unfinished};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter as ArrowFile;
-use arrow::json::LineDelimitedWriter;
+use arrow::json::writer::LineDelimited;
+use arrow::json::{LineDelimitedWriter, WriterBuilder};
+use bowshot_api::variant::JsonEncoders;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_formats::parquet::row_groups::RowGroups;
 use bowshot_object_store::Upload;
@@ -195,7 +197,10 @@ impl Encoder {
                 writer.write(&first).map_err(|error| error.to_string())?;
                 Self::Csv(Box::new(writer))
             }
-            Format::Json => Self::Json(Box::new(LineDelimitedWriter::new(sink))),
+            Format::Json => {
+                let writer = WriterBuilder::new().with_encoder_factory(Arc::new(JsonEncoders));
+                Self::Json(Box::new(writer.build::<_, LineDelimited>(sink)))
+            }
             Format::Arrow => {
                 let writer = ArrowFile::try_new(sink, schema);
                 Self::Arrow(Box::new(writer.map_err(|error| error.to_string())?))

@@ -41,6 +41,11 @@ impl ColumnScan {
     pub fn of_owned(cache: &Arc<ColumnCache>) -> Self {
         Self { cache: Arc::clone(cache), owned: true }
     }
+
+    /// Whether nobody but this server writes the files.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
+    }
 }
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The columns of a Parquet file as Arrow has them. A column whose values cannot be read as what they are is marked, and refused
 //! where it is asked for; the others are read.
 
+use crate::variants::are_parts;
 use arrow::datatypes::{Field, Fields, Schema};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 /// In the metadata of a field: why it is not read.
 const UNREAD: &str = "bowshot:unread";
-const VARIANT: &str = "its values are of type VARIANT, whose parts are not put together";
+const VARIANT: &str = "its values are of type VARIANT, and its parts are not those of such values";
 const WIDE: &str = "its values are integers of more than 64 bits";
 
 pub struct Written {
@@ -39,7 +40,7 @@ pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError>
     let fields = schema.fields().iter().zip(roots).enumerate().map(|(place, (field, root))| {
         let why = match root {
             _ if wide(place) => WIDE,
-            root if is_variant(root) => VARIANT,
+            root if is_variant(root) && !are_parts(field.data_type()) => VARIANT,
             _ => return Arc::clone(field),
         };
         let mut metadata = field.metadata().clone();
@@ -64,9 +65,9 @@ pub fn check<'a>(asked: impl Iterator<Item = &'a Field>, path: &Path) -> Result<
     }
 }
 
-fn is_variant(column: &Type) -> bool {
+/// Whether a file says of a column that its values are of type VARIANT.
+pub(crate) fn is_variant(column: &Type) -> bool {
     matches!(column.get_basic_info().logical_type_ref(), Some(LogicalType::Variant(_)))
-        || (column.is_group() && column.get_fields().iter().any(|field| is_variant(field)))
 }
 
 /// The fields of the Arrow schema that a file has of itself, without those of integers that Arrow does not have (Polars writes

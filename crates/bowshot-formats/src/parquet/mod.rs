@@ -16,7 +16,7 @@ use crate::parquet::columns::{Written, written};
 use crate::parquet::footers::{ruling_out_nothing_wrong, with_bounds_that_hold};
 use crate::parquet::statistics::{count_rows, file_statistics};
 use crate::schema;
-use arrow::datatypes::{Schema, TimeUnit};
+use arrow::datatypes::{FieldRef, Schema, TimeUnit};
 use bowshot_object_store::Error;
 use bytes::Bytes;
 use datafusion::datasource::physical_plan::parquet::{CachedParquetMetaData, Int96Coercer};
@@ -40,7 +40,11 @@ pub fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileFacts, E
     let Written { schema: written, is_told } = written(&metadata).map_err(|error| explain(file, error))?;
     let columns = schema::plain(&with_wide_times(&metadata, &written));
     let views = is_told || columns.fields() != written.fields();
-    let columns = Arc::new(with_extensions(&columns, metadata.file_metadata().schema_descr().root_schema()));
+    let read = columns;
+    let columns = Arc::new(with_extensions(&read, metadata.file_metadata().schema_descr().root_schema()));
+    let is_same =
+        |(read, column): (&FieldRef, &FieldRef)| read.data_type().equals_datatype(column.data_type());
+    let in_parts = !read.fields().iter().zip(columns.fields()).all(is_same);
     let rows = count_rows(&metadata).map_err(|detail| Error::corrupt(file.path(), detail))?;
     let statistics = file_statistics(&metadata, &columns, rows);
     let meta = sources.store.add(file);
@@ -48,7 +52,8 @@ pub fn facts(file: &Arc<DataFile>, sources: &FactSources) -> Result<FileFacts, E
     let bounded = ruling_out_nothing_wrong(Arc::clone(&metadata)).map_err(|error| explain(file, error))?;
     let cached = Arc::new(CachedParquetMetaData::new(bounded));
     sources.metadata_cache.put(&location, CachedFileMetadataEntry::new(meta, cached));
-    Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views } })
+    let parts = (views && in_parts).then_some(read);
+    Ok(FileFacts { columns, rows: Some(rows), detail: Detail::Parquet { statistics, views, parts } })
 }
 
 /// The columns of a file, with points in time of 96 bits in microseconds: those of Spark and Hive reach over ten thousand

@@ -4,7 +4,7 @@
 
 use crate::data_file::Lease;
 use crate::decoded_columns::{ColumnPlanner, ColumnScan, Scan};
-use crate::intervals::{IntervalAdapters, has_intervals};
+use crate::intervals::{IntervalAdapters, are_made_here};
 use crate::parquet::encrypted;
 use crate::parquet::footers::ReaderFactory;
 use crate::row_source::PlannedFile;
@@ -120,7 +120,8 @@ impl FileSource for NamedSource {
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
         let fields = self.inner.table_schema().file_schema().fields();
-        if fields.iter().any(|field| has_intervals(field.data_type())) {
+        // Our own files have everything as their tables have it.
+        if !self.columns.is_owned() && fields.iter().any(|field| are_made_here(field.data_type())) {
             let mut config = config.clone();
             config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
             return self.morselizer(store, &config, partition);

@@ -3,6 +3,7 @@
 use crate::values::{Arguments, Str, fill};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, TimeUnit};
+use bowshot_api::variant::is_variant_type;
 use datafusion::common::Result;
 
 /// The name of the argument's type, for each row.
@@ -49,6 +50,7 @@ pub(super) fn of_duckdb(data_type: &DataType) -> String {
         DataType::FixedSizeList(field, length) => {
             return format!("{}[{length}]", of_duckdb(field.data_type()));
         }
+        of if is_variant_type(of) => "VARIANT",
         DataType::Struct(fields) => {
             let parts =
                 fields.iter().map(|field| format!("{} {}", field.name(), of_duckdb(field.data_type())));
@@ -62,6 +64,7 @@ pub(super) fn of_duckdb(data_type: &DataType) -> String {
 
 fn of_map(entries: &DataType) -> String {
     match entries {
+        of if is_variant_type(of) => "VARIANT",
         DataType::Struct(fields) => {
             let parts = fields.iter().map(|field| of_duckdb(field.data_type()));
             format!("MAP({})", parts.collect::<Vec<_>>().join(", "))
@@ -92,6 +95,7 @@ pub(super) fn of_postgresql(data_type: &DataType) -> String {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
             return format!("{}[]", of_postgresql(field.data_type()));
         }
+        of if is_variant_type(of) => "variant",
         DataType::Struct(_) => "record",
         other => return other.to_string().to_lowercase(),
     };

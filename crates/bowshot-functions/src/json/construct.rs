@@ -14,7 +14,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
 pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
-    "json" "parse_json": takes_one, gives_json, |given| map_trees(given, |tree| tree.compact()) =>
+    "json": takes_one, gives_json, |given| map_trees(given, |tree| tree.compact()) =>
         "text as JSON, in its shortest form; an error if it is none";
     "jsonb": takes_one, gives_jsonb, |given| map_trees(given, |tree| tree.normal_text()) =>
         "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON";

@@ -15,13 +15,18 @@ mod to_json;
 mod transform;
 mod typed;
 mod value;
+mod variant;
 
-use crate::define::Function;
+use crate::define::{Body, Function};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::Expr;
 
 pub(crate) use arguments::json_field;
 pub use construct::{jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
 pub(crate) use to_json::{key, write};
+pub(crate) use variant::element;
+pub use variant::{VARIANT_COMPARED, VariantPath, variant_column, variants_of, variants_of_json};
 
 /// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
@@ -31,8 +36,17 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[
     typed::FUNCTIONS,
     construct::FUNCTIONS,
     transform::FUNCTIONS,
+    variant::FUNCTIONS,
 ];
 
-fn all() -> impl Iterator<Item = &'static Function> {
-    FUNCTIONS.iter().flat_map(|group| group.iter())
+/// A call of a function of this area.
+///
+/// # Errors
+/// `Internal` for one that is not in the table.
+pub fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+    let mut all = FUNCTIONS.iter().flat_map(|group| group.iter());
+    match all.find(|function| function.name == name).map(|function| function.body) {
+        Some(Body::Udf(make)) => Ok(make().call(arguments)),
+        _ => internal_err!("there is no function `{name}`"),
+    }
 }

@@ -4,9 +4,9 @@
 //! only where one side says that it is JSON, and `||` where one says that it is JSONB.
 
 use super::arguments::{is_json, is_jsonb, jsonb_field};
-use crate::define::Body;
+use super::call;
 use crate::scalar_udf::text_type;
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable};
@@ -28,13 +28,6 @@ impl ExprPlanner for JsonOperators {
             _ => (raw.left, raw.right),
         };
         call(name, vec![left, right]).map(PlannerResult::Planned)
-    }
-}
-
-fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
-    match super::all().find(|function| function.name == name).map(|function| function.body) {
-        Some(Body::Udf(make)) => Ok(make().call(arguments)),
-        _ => internal_err!("there is no function `{name}`"),
     }
 }
 

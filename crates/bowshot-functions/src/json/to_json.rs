@@ -1,7 +1,7 @@
 //! Arrow values as JSON, as PostgreSQL's `to_json` writes them.
 
 use super::arguments::{is_json, is_uuid};
-use super::value::quote;
+use bowshot_api::variant::{Values, is_variant_type, quote, write_json};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -46,6 +46,11 @@ pub(crate) fn write(array: &ArrayRef, field: &Field, row: usize, out: &mut Strin
         DataType::LargeList(element) => elements(&array.as_list::<i64>().value(row), element, out)?,
         DataType::FixedSizeList(element, _) => {
             elements(&array.as_fixed_size_list().value(row), element, out)?
+        }
+        of if is_variant_type(of) => {
+            if let Some(value) = Values::of(array)?.at(row)? {
+                write_json(&value, out);
+            }
         }
         DataType::Struct(_) | DataType::Map(..) => object(array, row, out)?,
         DataType::Dictionary(..) => {

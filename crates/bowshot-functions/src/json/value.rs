@@ -1,5 +1,6 @@
 //! A JSON document as a tree that borrows from its text, and how it is written.
 
+use bowshot_api::variant::quote;
 use std::borrow::Cow;
 
 /// A value. Members keep their order and their repetitions; numbers are the text that they were written as.
@@ -262,31 +263,6 @@ pub(crate) fn place(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let place = if index < 0 { index.checked_add(length)? } else { index };
     usize::try_from(place).ok()
-}
-
-/// Writes a string with its quotes.
-pub(crate) fn quote(text: &str, out: &mut String) {
-    out.push('"');
-    let mut run = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.push_str(text.get(run..at).unwrap_or_default());
-        run = at + 1;
-        match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            0x8 => out.push_str("\\b"),
-            0xc => out.push_str("\\f"),
-            other => out.push_str(&format!("\\u{other:04x}")),
-        }
-    }
-    out.push_str(text.get(run..).unwrap_or_default());
-    out.push('"');
 }
 
 fn same_number(one: &str, two: &str) -> bool {

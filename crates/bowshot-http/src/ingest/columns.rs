@@ -3,6 +3,7 @@
 
 use super::MAX_COLUMNS;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use bowshot_api::variant::has_variants;
 use bowshot_api::{Error, ErrorKind, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ pub(super) fn resolve(
         }
         let table = table.and_then(|table| table.field_with_name(field.name()).ok());
         let data_type = match table.map(Field::data_type) {
-            Some(data_type) if can_parse(data_type) => data_type.clone(),
+            // JSON text becomes VARIANT in the session.
+            Some(data_type) if !has_variants(data_type) && can_parse(data_type) => data_type.clone(),
             Some(_) => DataType::Utf8,
             None => without_null_types(field.data_type()),
         };

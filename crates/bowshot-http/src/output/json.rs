@@ -5,6 +5,7 @@ use super::{BatchSlicer, Encoder, PIECE_BYTES, refused, unencoded};
 use arrow::datatypes::Schema;
 use arrow::json::EncoderOptions;
 use arrow::record_batch::RecordBatch;
+use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Answer, Result};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -24,7 +25,8 @@ pub(crate) fn columns(schema: &Schema) -> Value {
     let columns = schema.fields().iter();
     columns
         .map(|field| {
-            let data_type = field.data_type().to_string();
+            let is_variant = is_variant_type(field.data_type());
+            let data_type = if is_variant { "Variant".to_owned() } else { field.data_type().to_string() };
             json!({ "name": field.name(), "type": data_type, "nullable": field.is_nullable() })
         })
         .collect()

@@ -1,4 +1,5 @@
-//! Values as JSON, by Arrow's writer. Non-finite numbers are written as strings, and binary UUIDs with hyphens.
+//! Values as JSON, by Arrow's writer. Non-finite numbers are written as strings, binary UUIDs with hyphens, and VARIANT as the
+//! value that it is.
 
 use arrow::array::{Array, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float16Type, Float32Type, Float64Type, Schema};
@@ -6,6 +7,7 @@ use arrow::error::ArrowError;
 use arrow::json::writer::{NullableEncoder, make_encoder};
 use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow::record_batch::RecordBatch;
+use bowshot_api::variant::{is_variant_type, json_encoder};
 use half::f16;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -78,6 +80,7 @@ impl EncoderFactory for OwnEncoders {
         _: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder> = match array.data_type() {
+            of if is_variant_type(of) => return json_encoder(array).map(Some),
             DataType::Float16 => Box::new(Float(array.as_primitive::<Float16Type>().clone())),
             DataType::Float32 => Box::new(Float(array.as_primitive::<Float32Type>().clone())),
             DataType::Float64 => Box::new(Float(array.as_primitive::<Float64Type>().clone())),

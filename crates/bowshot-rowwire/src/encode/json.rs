@@ -4,6 +4,7 @@
 use super::{ColumnEncoder, ListItems, list_items, put_display, put_hex};
 use arrow::array::{Array, ArrayRef, AsArray, UnionArray};
 use arrow::datatypes::{DataType, Field};
+use bowshot_api::variant::is_variant_type;
 use bytes::{BufMut, BytesMut};
 use std::sync::Arc;
 
@@ -69,6 +70,8 @@ enum Form<E> {
 
 fn node<S: JsonScalars>(array: &ArrayRef, field: &Field, scalars: &S) -> Result<Node<S::Error>, S::Error> {
     let form = match array.data_type() {
+        // JSON already.
+        of if is_variant_type(of) => Form::Scalar(JsonForm::Plain, scalars.encoder(array, field)?),
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
             let members =

@@ -3,6 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field};
+use bowshot_api::variant::{is_variant_type, json_texts};
 use std::sync::Arc;
 
 /// Whether a column has a type beyond its Arrow type: as a canonical extension type of Arrow, or as a table declares it.
@@ -24,6 +25,8 @@ pub fn plain_type(data_type: &DataType) -> Option<DataType> {
         }
         DataType::ListView(item) => DataType::List(Arc::clone(item)),
         DataType::LargeListView(item) => DataType::LargeList(Arc::clone(item)),
+        // VARIANT goes as JSON text.
+        of if is_variant_type(of) => DataType::Utf8,
         _ => return None,
     })
 }
@@ -34,7 +37,11 @@ pub fn plain_type(data_type: &DataType) -> Option<DataType> {
 /// With the message for the client, when a value does not fit.
 pub fn convert(array: &ArrayRef, field: &Field, to: &DataType) -> Result<(ArrayRef, Field), String> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    match cast_with_options(array, to, &strict) {
+    let converted = match array.data_type() {
+        of if is_variant_type(of) => json_texts(array).map(|texts| Arc::new(texts) as ArrayRef),
+        _ => cast_with_options(array, to, &strict),
+    };
+    match converted {
         Ok(array) => Ok((array, field.clone().with_data_type(to.clone()))),
         Err(error) => {
             Err(format!("column `{}` of type {} cannot be sent: {error}", field.name(), field.data_type()))

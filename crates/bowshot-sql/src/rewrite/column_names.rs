@@ -10,8 +10,8 @@ use crate::template::{meaning, quoted};
 use crate::walk::Tree;
 use bowshot_api::Result;
 use sqlparser::ast::{
-    AccessExpr, CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement, VisitorMut,
+    AccessExpr, CastKind, DataType, Expr, Ident, JsonPathElem, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Statement, VisitorMut,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -272,6 +272,13 @@ fn figured(expr: &Expr) -> Option<String> {
                 AccessExpr::Subscript(_) => None,
             });
             field.or_else(|| figured(root))
+        }
+        Expr::JsonAccess { value, path } => {
+            let member = path.path.iter().rev().find_map(|step| match step {
+                JsonPathElem::Dot { key, .. } => Some(key.clone()),
+                JsonPathElem::Bracket { .. } | JsonPathElem::ColonBracket { .. } => None,
+            });
+            member.or_else(|| figured(value))
         }
         Expr::Case { else_result, .. } => {
             let result = else_result.as_ref().filter(|result| !is_weak(result));

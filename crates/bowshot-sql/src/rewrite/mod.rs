@@ -42,6 +42,7 @@ mod spelled;
 mod strangers;
 mod ties;
 mod value_rows;
+mod variants;
 mod versions;
 mod whole_rows;
 mod wildcards;

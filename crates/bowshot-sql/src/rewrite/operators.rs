@@ -1,6 +1,8 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
-use super::{conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns};
+use super::{
+    conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns, variants,
+};
 use crate::calls::{self, argument};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
@@ -71,7 +73,13 @@ fn distinct(left: &Expr, right: &Expr) -> Expr {
 
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
+        if let Expr::Function(function) = expr
+            && let Some(cast) = variants::typed_part(function)?
+        {
+            return Ok(Some(cast));
+        }
         match expr {
+            Expr::JsonAccess { value, path } => Ok(Some(variants::access(value, path))),
             Expr::Function(function) if self.0 == DialectName::MySql => mysql::call(function),
             Expr::Function(function) if self.0 == DialectName::Postgres && is_length(function) => {
                 template::expression("nullif(CAST(n AS INT), 0)", &[("n", expr)]).map(Some)

@@ -12,6 +12,7 @@ use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json;
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use bowshot_api::variant::{JsonEncoders, is_variant_type, json_texts};
 use bowshot_formats::parquet::row_groups::RowGroups;
 use clap::ValueEnum;
 use parquet::arrow::ArrowWriter;
@@ -104,7 +105,10 @@ impl Destination {
         let writer = match self.format {
             Format::Table => Writer::Table(output, TableWriter::new(schema, layout)),
             Format::Csv => Writer::Csv(csv::Writer::new(output), csv_schema(schema), false),
-            Format::Json => Writer::Json(json::WriterBuilder::new().with_explicit_nulls(true).build(output)),
+            Format::Json => {
+                let writer = json::WriterBuilder::new().with_encoder_factory(Arc::new(JsonEncoders));
+                Writer::Json(writer.with_explicit_nulls(true).build(output))
+            }
             Format::Parquet => {
                 Writer::Parquet(Box::new(parquet_writer(output, schema)?), RowGroups::default())
             }
@@ -147,7 +151,7 @@ impl Sink {
 
     fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         match &mut self.writer {
-            Writer::Table(output, table) => table.write(batch, output)?,
+            Writer::Table(output, table) => table.write(&with_json(batch)?, output)?,
             Writer::Csv(writer, schema, header) => {
                 writer.write(&csv_batch(batch, schema)?)?;
                 *header = true;
@@ -293,7 +297,21 @@ fn csv_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(SchemaRef::clone(schema), columns.collect::<Result<_>>()?)?)
 }
 
+/// VARIANT columns as JSON text.
+fn with_json(batch: &RecordBatch) -> Result<RecordBatch> {
+    let layout = bowshot_api::Layout {
+        views: true,
+        dictionaries: true,
+        json_variants: true,
+        ..bowshot_api::Layout::default()
+    };
+    Ok(layout.apply(batch.clone(), &layout.schema(batch.schema_ref()))?)
+}
+
 fn as_text(column: &ArrayRef) -> Result<ArrayRef> {
+    if is_variant_type(column.data_type()) {
+        return Ok(Arc::new(json_texts(column)?));
+    }
     let formatter = ArrayFormatter::try_new(column, &FormatOptions::default())?;
     let text = |row| column.is_valid(row).then(|| formatter.value(row).try_to_string()).transpose();
     Ok(Arc::new((0..column.len()).map(text).collect::<Result<StringArray, _>>()?))
