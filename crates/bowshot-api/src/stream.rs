@@ -10,6 +10,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::vec::IntoIter;
 
 /// Bytes that a client sends, in chunks, up to an explicit end. The stream ends with its first error.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
@@ -26,20 +27,34 @@ pub trait Origin: fmt::Debug + Send + Sync {
 /// Record batches of one schema. Dropping the stream stops its work.
 pub struct BatchStream {
     schema: SchemaRef,
-    batches: BoxStream<'static, Result<RecordBatch>>,
+    batches: Batches,
     exclusive: bool,
     origin: Option<Arc<dyn Origin>>,
+}
+
+enum Batches {
+    /// All that are left.
+    Ready(IntoIter<RecordBatch>),
+    Coming(BoxStream<'static, Result<RecordBatch>>),
 }
 
 impl BatchStream {
     /// A stream of batches that all have `schema`.
     pub fn new(schema: SchemaRef, batches: BoxStream<'static, Result<RecordBatch>>) -> Self {
-        Self { schema, batches, exclusive: false, origin: None }
+        Self { schema, batches: Batches::Coming(batches), exclusive: false, origin: None }
     }
 
     /// A stream of existing batches.
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self::new(schema, Box::pin(futures::stream::iter(batches.into_iter().map(Ok))))
+        Self { schema, batches: Batches::Ready(batches.into_iter()), exclusive: false, origin: None }
+    }
+
+    /// The batches that are left, if all are there, and are no views of a storage that may change.
+    pub fn ready(&self) -> Option<&[RecordBatch]> {
+        match &self.batches {
+            Batches::Ready(batches) if self.origin.is_none() => Some(batches.as_slice()),
+            _ => None,
+        }
     }
 
     /// Marks the batches as not shared: they can be stored without a copy.
@@ -74,7 +89,10 @@ impl Stream for BatchStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.batches.as_mut().poll_next(cx)
+        match &mut self.batches {
+            Batches::Ready(batches) => Poll::Ready(batches.next().map(Ok)),
+            Batches::Coming(batches) => batches.as_mut().poll_next(cx),
+        }
     }
 }
 
