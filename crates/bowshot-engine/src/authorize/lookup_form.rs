@@ -39,6 +39,8 @@ pub(crate) struct LookupForm {
     pub(crate) limit: RowLimit,
     /// Types of the parameters.
     pub(crate) parameters: HashMap<String, Option<FieldRef>>,
+    /// See [`AuthorizedPlan::tables`](super::AuthorizedPlan::tables).
+    pub(crate) tables: OnceLock<Arc<[(String, bool)]>>,
     /// The schema of the rows, in the layout that was asked for first.
     schema: OnceLock<(Layout, SchemaRef)>,
 }
@@ -50,7 +52,8 @@ impl LookupForm {
         limit: RowLimit,
         parameters: HashMap<String, Option<FieldRef>>,
     ) -> Self {
-        Self { columns, key, limit, parameters, schema: OnceLock::new() }
+        let (tables, schema) = (OnceLock::new(), OnceLock::new());
+        Self { columns, key, limit, parameters, tables, schema }
     }
 
     /// The schema of the rows. `plan` is one of this form.

@@ -243,7 +243,14 @@ impl AuthorizedPlan {
     }
 
     /// The tables that it reads and changes, and which of them somebody sees a part of: for the audit trail.
-    pub fn tables(&self) -> Vec<(String, bool)> {
+    pub fn tables(&self) -> Arc<[(String, bool)]> {
+        match self.lookup.get() {
+            Some(Some(form)) => Arc::clone(form.tables.get_or_init(|| self.find_tables().into())),
+            _ => self.find_tables().into(),
+        }
+    }
+
+    fn find_tables(&self) -> Vec<(String, bool)> {
         let mut tables: Vec<(String, bool)> = Vec::new();
         if let Action::Write(change) = &self.action {
             let writes = change.before.iter().map(|step| &step.write).chain(std::iter::once(&change.write));
@@ -287,7 +294,8 @@ impl AuthorizedPlan {
         };
         let target = change.and_then(|change| change.write.target());
         let returning = self.returning().map(|returning| returning.plan());
-        let own = std::iter::once(self.planned.form().as_ref()).chain(returning).map(move |plan| (plan, target));
+        let own =
+            std::iter::once(self.planned.form().as_ref()).chain(returning).map(move |plan| (plan, target));
         let steps = change.into_iter().flat_map(|change| change.before.iter());
         own.chain(steps.filter_map(|step| Some((step.returning.as_ref()?.plan(), step.write.target()))))
     }
