@@ -110,3 +110,36 @@ pub fn batch_bytes(batch: &RecordBatch) -> usize {
         })
         .sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::Schema;
+    use futures::{FutureExt, StreamExt};
+
+    #[derive(Debug)]
+    struct File;
+
+    impl Origin for File {
+        fn check(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn batches_are_ready_that_are_left_and_cannot_change() {
+        let schema = Arc::new(Schema::empty());
+        let batch = || RecordBatch::new_empty(SchemaRef::clone(&schema));
+        let stream = || BatchStream::from_batches(SchemaRef::clone(&schema), vec![batch(), batch()]);
+        let ready = |stream: &BatchStream| stream.ready().map(<[RecordBatch]>::len);
+        let mut read = stream();
+        for left in (0..2).rev() {
+            assert!(read.next().now_or_never().flatten().is_some());
+            assert_eq!(ready(&read), Some(left));
+        }
+        assert!(read.next().now_or_never().flatten().is_none());
+        assert_eq!(ready(&stream().with_origin(Some(Arc::new(File)))), None);
+        let coming = BatchStream::new(SchemaRef::clone(&schema), stream().boxed());
+        assert_eq!(ready(&coming), None);
+    }
+}

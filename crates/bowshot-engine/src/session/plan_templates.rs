@@ -327,6 +327,10 @@ mod tests {
             for (sql, other) in [
                 ("SELECT max(id) AS m FROM t", "SELECT max(id) AS m FROM t"),
                 ("SELECT word FROM t WHERE id = 7", "SELECT word FROM t WHERE id = 8"),
+                (
+                    "SELECT word FROM t WHERE id = 7 ORDER BY word LIMIT 21",
+                    "SELECT word FROM t WHERE id = 8 ORDER BY word LIMIT 21",
+                ),
                 ("UPDATE t SET word = 'a' WHERE id = 7", "UPDATE t SET word = 'b' WHERE id = 8"),
                 ("DELETE FROM t WHERE id = 7", "DELETE FROM t WHERE id = 8"),
                 ("INSERT INTO t VALUES (2000, 'x')", "INSERT INTO t VALUES (2001, 'y')"),
