@@ -133,6 +133,41 @@ def test_literals_and_renamed_columns(pair):
         same(pair, sql)
 
 
+@pytest.mark.parametrize("ask", [same, same_by_text])
+def test_limits_and_orders_of_one_row(pair, ask):
+    fast, slow = pair
+    make(fast)
+    for tail, rows in (
+        ("LIMIT 1", 1),
+        ("LIMIT 21", 1),
+        ("LIMIT 0", 0),
+        ("LIMIT 1 OFFSET 0", 1),
+        ("LIMIT 1 OFFSET 1", 0),
+        ("OFFSET 1", 0),
+        ("FETCH FIRST 1 ROW ONLY", 1),
+        ("LIMIT ALL", 1),
+        ("ORDER BY k LIMIT 1", 1),
+        ("ORDER BY word DESC, n LIMIT 21", 1),
+        ("ORDER BY price", 1),
+        ("ORDER BY price LIMIT 0", 0),
+    ):
+        for key in (7, 8, 0):
+            found = ask(pair, f"SELECT k, n, word FROM keyed WHERE k = %s {tail}", key)
+            assert len(found) == (rows if key else 0), (tail, key)
+    for limit in (1, 21, 0, 1, 2):
+        assert len(ask(pair, "SELECT * FROM keyed WHERE k = %s ORDER BY k LIMIT %s", 7, limit)) == min(limit, 1)
+    for limit in (-1, "x"):
+        failures = set()
+        for connection in (fast, slow):
+            with pytest.raises(psycopg.Error) as failure:
+                answer(connection, "SELECT n FROM keyed WHERE k = %s LIMIT %s", 7, limit)
+            failures.add((failure.value.sqlstate, failure.value.diag.message_primary))
+        assert len(failures) == 1
+    assert is_looked_up(fast, "SELECT n FROM keyed WHERE k = 7 ORDER BY n LIMIT 21")
+    assert not is_looked_up(fast, "SELECT n FROM keyed WHERE k = 7 LIMIT 0")
+    assert not is_looked_up(fast, "SELECT n FROM keyed WHERE k = 7 LIMIT 1 OFFSET 1")
+
+
 def test_keys_of_two_columns_and_unique_columns(pair):
     fast, _ = pair
     fast.execute("DROP TABLE IF EXISTS double")

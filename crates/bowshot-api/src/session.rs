@@ -63,6 +63,8 @@ pub struct Request {
     pub elsewhere: bool,
     /// Whether a statement without rows returns one row, [`STATUS_RESULT`], in dialect `mysql`.
     pub status_row: bool,
+    /// Whether the caller reads [`Answer::batches`].
+    pub at_once: bool,
 }
 
 /// The column, with the text `0`, that a successful statement without rows returns to Flight SQL clients of MySQL's
@@ -89,6 +91,7 @@ impl Request {
             transaction: None,
             elsewhere: false,
             status_row: false,
+            at_once: false,
         }
     }
 
@@ -140,6 +143,8 @@ pub struct Answer {
     pub expires: Option<SystemTime>,
     /// The location of each partition; empty if all are on this server.
     pub locations: Vec<Location>,
+    /// All rows of a small result, for callers that asked for them: the statement has ended, and has no partition to attach to.
+    pub batches: Option<Vec<RecordBatch>>,
 }
 
 /// The location of a partition.

@@ -31,7 +31,8 @@ pub use error::Error;
 pub use execute::progress::ProgressMeter;
 pub use execute::{Execution, Parallelism, rows_of};
 pub use models::load_onnx_runtime;
-pub use plan::{Planned, parser_dialect};
+pub use plan::parser_dialect;
+pub use plan::planned_statement::Planned;
 pub use reuse::{
     SESSION_CACHE, SESSION_KEY_LOOKUPS, SESSION_PLANS, SESSION_RESULTS, SESSION_STALENESS, SESSION_VIEWS,
 };

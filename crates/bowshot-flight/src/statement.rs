@@ -31,16 +31,15 @@ impl Runnable {
         delivery: Option<Delivery>,
     ) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
-        let (elsewhere, status_row) = (false, true);
-        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere, status_row }).await
+        let request = Request { endpoints, delivery, status_row: true, ..Request::of(statement) };
+        session.start(&request.within(transaction)).await
     }
 
     /// Starts it for a client that follows locations.
     async fn start_anywhere(self) -> Result<Answer> {
         let Self { session, statement, transaction } = self;
-        let (endpoints, delivery) = (None, None);
-        let (elsewhere, status_row) = (true, true);
-        session.start(&Request { statement, endpoints, delivery, transaction, elsewhere, status_row }).await
+        let request = Request { elsewhere: true, status_row: true, ..Request::of(statement) };
+        session.start(&request.within(transaction)).await
     }
 
     /// Plans it without running it.

@@ -27,17 +27,20 @@ impl ResultStream {
         let request = Request {
             endpoints: Some(Endpoints::Exactly(1)),
             delivery: Some(Delivery::Stream),
+            at_once: true,
             ..request.clone()
         };
         let answer = session.start(&request).await?;
+        let schema = SchemaRef::clone(&answer.schema);
+        let stream = answer.batches.map(|batches| BatchStream::from_batches(schema, batches));
         Ok(Self {
             server,
             session,
             query: answer.query,
             schema: answer.schema,
             partitions: answer.partitions,
-            next_partition: 0,
-            stream: None,
+            next_partition: if stream.is_some() { answer.partitions } else { 0 },
+            stream,
         })
     }
 

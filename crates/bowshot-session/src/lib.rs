@@ -7,6 +7,7 @@
 //! - `request_task`/`running_statements`: each call as a task with deadline and entry in `system.queries`;
 //! - `setting_lookup`/`settings_view`/`session_statements`/`sql_prepared`: SET, SHOW, PREPARE, KILL and the like;
 //! - `admission`: how many statements run and wait;
+//! - `started`: the rows of a small result at once, else
 //! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between a query and a reader;
 //! - `write`/`transactions`: statements that change tables;
@@ -40,6 +41,7 @@ mod setting_lookup;
 mod settings_view;
 mod spill;
 mod sql_prepared;
+mod started;
 mod suggest_views;
 mod task;
 mod tensor_exchange;

@@ -4,11 +4,11 @@ use crate::admission::Slot;
 use crate::cursors;
 use crate::exchange;
 use crate::options::Options;
-use crate::result::{Launch, QueryResult};
-use crate::results::Ended;
+use crate::result::Launch;
 use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
 use crate::session_statements;
+use crate::started::{self, Started};
 use crate::task;
 use crate::write::{self, WriteContext};
 use arrow::array::{ArrayRef, StringArray};
@@ -23,7 +23,7 @@ use bowshot_engine::{
     SessionStatement,
 };
 use bowshot_policy::snapshot::Pinned;
-use bowshot_query_task::{Stop, with_planning_permit};
+use bowshot_query_task::with_planning_permit;
 use futures::StreamExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub(crate) async fn start(
     session: &ClientSession,
     request: &Request,
     asked: (Expected, &Arc<RunningStatement>),
-) -> Result<Arc<QueryResult>> {
+) -> Result<Started> {
     if let Statement::Sql(sql) = &request.statement
         && sql.contains(';')
     {
@@ -61,16 +61,17 @@ async fn run_script(
     request: &Request,
     asked: (Expected, &Arc<RunningStatement>),
     (statements, last): (Vec<String>, String),
-) -> Result<Arc<QueryResult>> {
+) -> Result<Started> {
     let with = |sql: String| Request { statement: Statement::Sql(sql), ..request.clone() };
     for sql in statements {
         let unread = Request {
             endpoints: Some(Endpoints::Exactly(1)),
             delivery: Some(Delivery::Stream),
             elsewhere: false,
+            at_once: false,
             ..with(sql)
         };
-        let query = run_with_retry(session, &unread, (Expected::Anything, asked.1)).await?;
+        let query = run_with_retry(session, &unread, (Expected::Anything, asked.1)).await?.result()?;
         let mut rows = session.server().read(&query, 0)?;
         while let Some(batch) = rows.next().await {
             batch?;
@@ -86,7 +87,7 @@ async fn run_with_retry(
     session: &ClientSession,
     request: &Request,
     asked: (Expected, &Arc<RunningStatement>),
-) -> Result<Arc<QueryResult>> {
+) -> Result<Started> {
     let mut repeatable = true;
     for _ in 0..RETRIES {
         match run_once(session, request, asked, &mut repeatable).await {
@@ -124,7 +125,7 @@ async fn run_once(
     request: &Request,
     (expected, live): (Expected, &Arc<RunningStatement>),
     repeatable: &mut bool,
-) -> Result<Arc<QueryResult>> {
+) -> Result<Started> {
     check_accepting(session)?;
     let named = request.transaction;
     let transaction = if named.is_some() { named } else { session.transaction_of(&request.statement)? };
@@ -194,14 +195,7 @@ async fn run_once(
         slot,
         started: live.arrived,
     };
-    let query = start_result(session, launch, live)?;
-    // Clients that send rows may want the schema first.
-    if is_endless {
-        query.mark_endless();
-    } else if delivery(request, options) == Delivery::Stream && live.input().is_none() {
-        wait_until_readable(session, &query).await?;
-    }
-    Ok(query)
+    started::begin_reading(session, launch, (request, is_endless)).await
 }
 
 /// A statement to plan, on a snapshot of the tables.
@@ -254,23 +248,6 @@ pub(crate) async fn admit(session: &ClientSession, live: &RunningStatement) -> R
     live.set_slot(&slot);
     live.job.hold(slot);
     check_accepting(session)
-}
-
-/// Starts the result and registers it.
-fn start_result(
-    session: &ClientSession,
-    launch: Launch,
-    live: &Arc<RunningStatement>,
-) -> Result<Arc<QueryResult>> {
-    let query = QueryResult::launch(launch, &session.server().context, session.server().engine.runtime());
-    live.set_result(&query);
-    session.server().results.insert(Arc::clone(&query));
-    if matches!(live.job.stopped(), Some(Stop::Cancelled | Stop::Late)) {
-        // The client left before it could see the result.
-        session.server().results.abandon(&query);
-        return Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
-    }
-    Ok(query)
 }
 
 pub(crate) fn check_accepting(session: &ClientSession) -> Result<()> {
@@ -473,23 +450,4 @@ pub(crate) fn one_value(field: Field, value: ArrayRef) -> Result<Execution> {
         .map_err(|error| Error::internal("cannot make a batch of one value").with_source(error))?;
     let stream = BatchStream::from_batches(Arc::clone(&schema), vec![batch]);
     Ok(Execution { schema, streams: vec![stream], rows: Some(1), ..empty_execution() })
-}
-
-/// Waits for the first rows, so that errors are returned by the call. Dropping it cancels the query.
-async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) -> Result<()> {
-    struct Abandon<'a>(&'a ClientSession, &'a QueryResult, bool);
-    impl Drop for Abandon<'_> {
-        fn drop(&mut self) {
-            if !self.2 {
-                self.0.server().results.abandon(self.1);
-            }
-        }
-    }
-    let mut guard = Abandon(session, query.as_ref(), false);
-    let ready = query.ready().await;
-    guard.2 = true;
-    if let Err(error) = &ready {
-        session.server().results.end(query.id, Ended::Failed(error.duplicate()));
-    }
-    ready
 }

@@ -1,6 +1,7 @@
 //! The table `system.queries`: running statements and the last finished ones. Bounded, in memory only.
 
 mod access_log;
+mod query_metrics;
 mod suggested;
 mod tag_labels;
 
@@ -13,6 +14,7 @@ use bowshot_api::{Error, ErrorKind, NoDecision, Principal, QueryId, Result, Sess
 use bowshot_engine::SuggestedView;
 use bowshot_system_catalog::system::SystemTables;
 use parking_lot::Mutex;
+use query_metrics::QueryMetrics;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,6 +90,7 @@ pub struct QueryLog {
     live: Arc<RunningStatements>,
     options: QueryLogOptions,
     tags: TagLabels,
+    metrics: QueryMetrics,
 }
 
 impl QueryLog {
@@ -112,10 +115,7 @@ impl QueryLog {
     }
 
     pub(crate) fn add(&self, mut record: QueryRecord) {
-        metrics::counter!("bowshot_queries_total", "outcome" => record.outcome.name()).increment(1);
-        metrics::histogram!("bowshot_query_duration_seconds").record(record.duration.as_secs_f64());
-        metrics::counter!("bowshot_result_rows_total").increment(record.rows);
-        metrics::counter!("bowshot_result_bytes_total").increment(record.bytes);
+        self.metrics.count(&record);
         tracing::debug!(query = %record.id, outcome = record.outcome.name(), rows = record.rows,
             milliseconds = record.duration.as_millis() as u64, "query ended");
         if self.options.count_tags {

@@ -126,6 +126,7 @@ impl QueryResult {
             ordered,
             rows,
             locations,
+            batches: None,
             expires: (launch.delivery == Delivery::Spool).then(|| SystemTime::now() + expires),
         };
         let (streams_count, whole) = (streams.len() as i64, &launch.statement.span);

@@ -71,7 +71,7 @@ pub(crate) struct StatementFacts {
     /// The session's `query_tag` when it began; empty without one.
     pub(crate) tag: Arc<str>,
     /// Tables read and changed, and whether with row or column policies.
-    pub(crate) tables: Vec<(String, bool)>,
+    pub(crate) tables: Arc<[(String, bool)]>,
     /// Rows sent by the client.
     pub(crate) rows_in: u64,
     /// Changed or exported rows; `None` for other statements and after a failure.
@@ -102,7 +102,7 @@ pub(crate) struct RunningStatement {
     pub(crate) job: Arc<QueryTask>,
     state: AtomicU8,
     logged: AtomicBool,
-    touched: Mutex<Vec<(String, bool)>>,
+    touched: Mutex<Arc<[(String, bool)]>>,
     result: Mutex<Weak<QueryResult>>,
     slot: Mutex<Weak<Slot>>,
     input: OnceLock<Arc<StreamedTable>>,
@@ -148,7 +148,7 @@ impl RunningStatement {
     }
 
     /// Records the tables that it reads and changes.
-    pub(crate) fn set_tables(&self, tables: Vec<(String, bool)>) {
+    pub(crate) fn set_tables(&self, tables: Arc<[(String, bool)]>) {
         *self.touched.lock() = tables;
     }
 
@@ -180,7 +180,7 @@ impl RunningStatement {
     pub(crate) fn facts(&self) -> StatementFacts {
         StatementFacts {
             tag: self.tag(),
-            tables: self.touched.lock().clone(),
+            tables: Arc::clone(&self.touched.lock()),
             rows_in: self.rows_in(),
             rows_affected: *self.rows_affected.lock(),
             queued: Duration::from_micros(self.queued_us.load(Ordering::Relaxed)),
@@ -191,7 +191,7 @@ impl RunningStatement {
     /// Resets the record for the next statement of a script.
     pub(crate) fn reset_for_next_statement(&self) {
         self.logged.store(false, Ordering::Release);
-        self.touched.lock().clear();
+        self.set_tables(Arc::default());
         *self.language.lock() = None;
         *self.rows_affected.lock() = None;
     }

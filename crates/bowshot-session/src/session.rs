@@ -228,7 +228,7 @@ impl ClientSession {
 
     async fn run_update(&self, request: &Request, live: &Arc<RunningStatement>) -> Result<Option<u64>> {
         self.clear_last_write();
-        let query = query::start(self, request, (Expected::Effect, live)).await?;
+        let query = query::start(self, request, (Expected::Effect, live)).await?.result()?;
         let mut rows = self.server.read(&query, 0)?;
         let nothing = query.answer().rows.filter(|rows| *rows == 0);
         let mut affected = None;

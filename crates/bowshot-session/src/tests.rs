@@ -75,6 +75,31 @@ async fn a_result_is_read_once_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn a_small_result_comes_with_the_answer_for_those_who_take_it() {
+    let server = server(small());
+    let session = session(&server).await;
+    let asked = |sql: &str, at_once: bool| Request { at_once, ..Request::sql(sql) };
+    for (request, given) in [
+        (asked("SELECT 7 AS n", true), Some(1)),
+        (asked("SELECT 7 AS n", false), None),
+        (asked(LONG, true), None),
+        (Request { delivery: Some(Delivery::Spool), ..asked("SELECT 7 AS n", true) }, None),
+    ] {
+        let answer = session.start(&request).await.expect("starts");
+        let rows = answer.batches.as_ref().map(|all| all.iter().map(RecordBatch::num_rows).sum::<usize>());
+        assert_eq!(rows, given, "{request:?}");
+        let attached = server.attach(session.principal(), answer.query, 0).await;
+        assert_eq!(attached.is_ok(), given.is_none(), "{request:?}");
+        drop(attached);
+        if given.is_none() {
+            _ = server.cancel(session.principal(), answer.query).await;
+        }
+    }
+    session.close().await;
+    becomes_idle(&server).await;
+}
+
+#[tokio::test]
 async fn somebody_elses_result_is_not_found() {
     let server = server(small());
     let session = session(&server).await;

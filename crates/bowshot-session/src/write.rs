@@ -129,7 +129,7 @@ pub(crate) async fn ingest(
     query::check_accepting(session)?;
     query::admit(session, live).await?;
     live.set_state(State::Running);
-    live.set_tables(vec![(target_name(ingest), false)]);
+    live.set_tables(Arc::from([(target_name(ingest), false)]));
     let rows = ingest_stream::paced(rows, live);
     let context = WriteContext::new(live, None);
     let deadline = Deadline::new(&context, session);

@@ -1,8 +1,9 @@
-//! Texts such as `SELECT a, b FROM t WHERE id = 5`, which clients send again and again with other literals, told apart from all others
+//! Texts such as `SELECT a, b FROM t WHERE id = 5 LIMIT 1`, which clients send again and again with other literals, told apart from all others
 //! by their characters alone: to split them into tokens several times, and to parse them, takes longer than to answer them.
 //!
 //! It takes so few characters that each dialect reads them in the same way: words, blanks, names in quotes, `,`, `.`, `*` and `=`,
-//! and behind `=` parameters, whole numbers without a sign and texts without escapes. There is no comment, no parenthesis, no other
+//! behind `=` parameters, whole numbers without a sign and texts without escapes, and behind a LIMIT at the end a whole number or a
+//! parameter, which is no literal that another text may have otherwise. There is no comment, no parenthesis, no other
 //! operator, no second statement and no other literal among what it takes. All that is not a literal is the form of the text; two
 //! texts of one form differ in the values of literals alone, which stand in the same places.
 
@@ -10,6 +11,8 @@ use std::ops::Range;
 
 /// Longest text that is looked at.
 const MAX_BYTES: usize = 1_000;
+/// Stands for the word LIMIT, where other tokens have their first byte.
+const LIMIT: u8 = 0;
 
 /// A literal behind `=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,7 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
     // The first byte of the last token.
     let (mut last, mut at, mut has_from) = (b' ', 0, false);
     while let Some(byte) = bytes.get(at).copied() {
+        let mut token = byte;
         let end = match byte {
             blank if is_blank(blank) => {
                 at += 1;
@@ -88,7 +92,9 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
             }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
                 let end = end_of(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
-                has_from |= text.get(at..end)?.eq_ignore_ascii_case("from");
+                let word = text.get(at..end)?;
+                has_from |= word.eq_ignore_ascii_case("from");
+                token = if word.eq_ignore_ascii_case("limit") { LIMIT } else { byte };
                 // `E'\n'` and `_utf8'x'` are texts of other kinds.
                 (!matches!(bytes.get(end), Some(b'\'' | b'"' | b'`'))).then_some(end)?
             }
@@ -102,10 +108,15 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
                 found(at..end, PlainLiteral::Text(text.get(at + 1..end - 1)?));
                 ends_word(bytes, end).then_some(end)?
             }
-            b'$' | b'?' if last == b'=' => {
+            b'0'..=b'9' if last == LIMIT => {
+                let end = end_of(bytes, at, |byte| byte.is_ascii_digit());
+                (end == bytes.len()).then_some(end)?
+            }
+            b'$' | b'?' if last == b'=' || last == LIMIT => {
                 let end = end_of(bytes, at + 1, |byte| byte.is_ascii_digit());
                 let is_parameter = (byte == b'$') == (end > at + 1);
-                (is_parameter && ends_word(bytes, end)).then_some(end)?
+                let is_at_end = end == bytes.len() || last == b'=' && ends_word(bytes, end);
+                (is_parameter && is_at_end).then_some(end)?
             }
             b'"' | b'`' => {
                 let end = end_of_quoted(bytes, at)?;
@@ -116,7 +127,7 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
             b',' | b'.' | b'*' | b'=' => at + 1,
             _ => return None,
         };
-        (last, at) = (byte, end);
+        (last, at) = (token, end);
     }
     has_from.then_some(())
 }
@@ -165,6 +176,13 @@ mod tests {
                 "SELECT a FROM t WHERE a = $1 AND b = 0 AND c=?",
                 vec![Number(5)],
             ),
+            (
+                "SELECT a FROM t WHERE id = 5 ORDER BY id ASC limit 21;",
+                "SELECT a FROM t WHERE id = 0 ORDER BY id ASC limit 21",
+                vec![Number(5)],
+            ),
+            ("SELECT a FROM t WHERE id = $1 LIMIT $2", "SELECT a FROM t WHERE id = $1 LIMIT $2", vec![]),
+            ("SELECT a FROM t WHERE limit = 5", "SELECT a FROM t WHERE limit = 0", vec![Number(5)]),
         ] {
             let read = PlainSelect::read(sql).unwrap_or_else(|| panic!("{sql}"));
             assert_eq!((read.form(), read.literals()), (form, literals.as_slice()), "{sql}");
@@ -199,7 +217,15 @@ mod tests {
             "id = :a",
             "id = @a",
             "id = 5::int",
-            "id = 5 LIMIT 1",
+            "id = 5 LIMIT 1, 2",
+            "id = 5 LIMIT 1 OFFSET 2",
+            "id = 5 LIMIT 1 FOR UPDATE",
+            "id = 5 LIMIT ? OFFSET ?",
+            "id = 5 LIMIT -1",
+            "id = 5 LIMIT 1.5",
+            "id = 5 LIMIT '1'",
+            "id = 5 LIMIT (1)",
+            "id = 5 LIMIT 1e1",
             "id = 5 ORDER BY 1",
             "id = 5 -- c",
             "id = 5 # c",

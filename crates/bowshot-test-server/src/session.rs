@@ -213,6 +213,7 @@ impl Session for TestSession {
             rows: None,
             expires: is_kept.then(|| SystemTime::now() + Duration::from_secs(60)),
             locations: Vec::new(),
+            batches: None,
         };
         let query = Query { sql, bound, answer: answer.clone(), is_read: false, is_cancelled: false };
         self.server.queries.lock().insert(answer.query, query);

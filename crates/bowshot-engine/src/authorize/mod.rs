@@ -8,12 +8,13 @@
 
 pub(crate) mod changes;
 pub(crate) mod decision;
+pub(crate) mod lookup_form;
 pub(crate) mod optimized_slot;
 
 use crate::catalog::input::is_input;
-use crate::plan::Planned;
 use crate::plan::allowed::{check_nodes, refusal};
 use crate::plan::plan_limits;
+use crate::plan::planned_statement::{MakePlan, Planned};
 use crate::secured_scan;
 use crate::write::Write;
 use crate::write::data_modifying_with::Step;
@@ -29,9 +30,10 @@ use bowshot_sql::{
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{LogicalPlan, Statement};
+use lookup_form::{BoundLookup, LookupForm};
 use optimized_slot::OptimizedSlot;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What running the plan does.
@@ -136,6 +138,9 @@ pub struct AuthorizedPlan {
     /// Whether it may run again as it is.
     is_reusable: bool,
     optimized: Arc<OptimizedSlot>,
+    /// Whether it is a lookup by a key, once somebody has asked.
+    lookup: Arc<OnceLock<Option<LookupForm>>>,
+    bound: Option<Arc<BoundLookup>>,
 }
 
 impl AuthorizedPlan {
@@ -193,6 +198,22 @@ impl AuthorizedPlan {
         &self.optimized
     }
 
+    /// The form of a query that is a lookup by a key, which `recognise` finds out once for all clones.
+    pub(crate) fn lookup(
+        &self,
+        recognise: impl FnOnce(&LogicalPlan) -> Option<LookupForm>,
+    ) -> Option<&LookupForm> {
+        if !matches!(self.action, Action::Query) {
+            return None;
+        }
+        self.lookup.get_or_init(|| recognise(self.planned.form())).as_ref()
+    }
+
+    /// What is looked up, where the plan is made late.
+    pub(crate) fn bound(&self) -> Option<&BoundLookup> {
+        self.bound.as_deref()
+    }
+
     /// What running it does.
     pub fn action(&self) -> &Action {
         &self.action
@@ -213,7 +234,7 @@ impl AuthorizedPlan {
 
     /// Whether looking through it, or planning how it runs, takes about a millisecond at most.
     pub fn is_small(&self) -> bool {
-        plan_limits::is_small(self.planned.plan())
+        plan_limits::is_small(self.planned.form())
     }
 
     /// The state of the tables that the plan reads.
@@ -222,7 +243,14 @@ impl AuthorizedPlan {
     }
 
     /// The tables that it reads and changes, and which of them somebody sees a part of: for the audit trail.
-    pub fn tables(&self) -> Vec<(String, bool)> {
+    pub fn tables(&self) -> Arc<[(String, bool)]> {
+        match self.lookup.get() {
+            Some(Some(form)) => Arc::clone(form.tables.get_or_init(|| self.find_tables().into())),
+            _ => self.find_tables().into(),
+        }
+    }
+
+    fn find_tables(&self) -> Vec<(String, bool)> {
         let mut tables: Vec<(String, bool)> = Vec::new();
         if let Action::Write(change) = &self.action {
             let writes = change.before.iter().map(|step| &step.write).chain(std::iter::once(&change.write));
@@ -257,7 +285,7 @@ impl AuthorizedPlan {
         tables
     }
 
-    /// Its queries, each with the table that is changed beside it. What RETURNING shows is a query of its own over the rows
+    /// The forms of its queries, each with the table that is changed beside it. What RETURNING shows is a query of its own over the rows
     /// that were changed.
     fn queries(&self) -> impl Iterator<Item = (&LogicalPlan, Option<&EntryName>)> {
         let change = match &self.action {
@@ -266,7 +294,8 @@ impl AuthorizedPlan {
         };
         let target = change.and_then(|change| change.write.target());
         let returning = self.returning().map(|returning| returning.plan());
-        let own = std::iter::once(self.planned.plan()).chain(returning).map(move |plan| (plan, target));
+        let own =
+            std::iter::once(self.planned.form().as_ref()).chain(returning).map(move |plan| (plan, target));
         let steps = change.into_iter().flat_map(|change| change.before.iter());
         own.chain(steps.filter_map(|step| Some((step.returning.as_ref()?.plan(), step.write.target()))))
     }
@@ -274,7 +303,7 @@ impl AuthorizedPlan {
     /// Whether it reads the rows that come along with the statement.
     pub fn reads_input(&self) -> bool {
         let mut reads = false;
-        let _ = self.planned.plan().apply_with_subqueries(|node| {
+        let _ = self.planned.form().apply_with_subqueries(|node| {
             reads |= matches!(node, LogicalPlan::TableScan(scan) if is_input(&scan.source));
             Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         });
@@ -283,7 +312,7 @@ impl AuthorizedPlan {
 
     /// Whether its rows have no end, since it follows the changes of a table.
     pub fn is_endless(&self) -> bool {
-        is_endless(self.planned.plan())
+        is_endless(self.planned.form())
     }
 
     /// Who runs it.
@@ -298,7 +327,18 @@ impl AuthorizedPlan {
 
     /// The same plan on tables in another state, in which only rows are others. Whoever uses it asks whether its rights still hold.
     pub(crate) fn on(&self, plan: LogicalPlan, pinned: Pinned) -> Self {
-        Self { planned: self.planned.with_plan(plan), pinned, ..self.clone() }
+        Self { planned: self.planned.with_plan(plan), pinned, bound: None, ..self.clone() }
+    }
+
+    /// The same lookup of other rows in another state, whose plan `make` makes. Whoever uses it asks whether its rights still hold.
+    pub(crate) fn bound_to(&self, bound: BoundLookup, pinned: Pinned, make: MakePlan) -> Self {
+        let (planned, bound) = (self.planned.with_late_plan(make), Some(Arc::new(bound)));
+        Self { planned, pinned, bound, text: None, optimized: Arc::default(), ..self.clone() }
+    }
+
+    /// The same plan with other literals, which are of the same types.
+    pub(crate) fn with_literals(&self, plan: LogicalPlan) -> Self {
+        Self { lookup: Arc::clone(&self.lookup), ..self.with_plan(plan) }
     }
 
     /// The same plan with other values in it: binding parameters does not change what is read.
@@ -314,6 +354,8 @@ impl AuthorizedPlan {
             made: self.made,
             is_reusable: self.is_reusable,
             optimized: Arc::default(),
+            lookup: Arc::default(),
+            bound: None,
         }
     }
 }
@@ -401,6 +443,8 @@ fn permitted(
         made,
         is_reusable: true,
         optimized,
+        lookup: Arc::default(),
+        bound: None,
     })
 }
 

@@ -5,6 +5,7 @@ mod order_names;
 pub(crate) mod parameter_types;
 pub(crate) mod parameters;
 pub(crate) mod plan_limits;
+pub(crate) mod planned_statement;
 mod recursion;
 pub(crate) mod semantics;
 pub(crate) mod steps;
@@ -18,7 +19,7 @@ use bowshot_api::{Error, ErrorKind, Position, Result};
 use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{CopyStatement, Dialect, DialectName, Direction, Explain, Tree};
-use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::format::{ExplainFormat, ExplainStatementOptions};
 use datafusion::common::{Column, DFSchema, SchemaError, TableReference};
 use datafusion::config::{self, ConfigOptions};
@@ -30,6 +31,7 @@ use datafusion::sql::sqlparser::ast::{self, ExprWithAlias};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use planned_statement::Planned;
 use std::collections::HashSet;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -82,34 +84,6 @@ pub(crate) fn kept_expression(
         return Err(external(error.with_hint("make a view that asks the model")));
     }
     Ok(expr)
-}
-
-/// A planned statement with the parameters that it wants.
-#[derive(Debug, Clone)]
-pub struct Planned {
-    plan: Arc<LogicalPlan>,
-    parameters: SchemaRef,
-    ordered: bool,
-}
-
-impl Planned {
-    pub(crate) fn plan(&self) -> &LogicalPlan {
-        &self.plan
-    }
-
-    /// One nullable field for each parameter, in the order of binding.
-    pub fn parameters(&self) -> &SchemaRef {
-        &self.parameters
-    }
-
-    /// Whether the statement asks for an order of its rows.
-    pub fn ordered(&self) -> bool {
-        self.ordered
-    }
-
-    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> Self {
-        Self { plan: Arc::new(plan), parameters: Arc::clone(&self.parameters), ordered: self.ordered }
-    }
 }
 
 /// Plans one parsed statement.
@@ -345,7 +319,7 @@ pub(crate) fn planned(plan: LogicalPlan) -> Result<Planned> {
     crate::plan::allowed::check_size(&plan)?;
     let (plan, parameters) = parameters::declared(plan)?;
     let ordered = asks_for_order(&plan);
-    Ok(Planned { plan: Arc::new(plan), parameters, ordered })
+    Ok(Planned::new(plan, parameters, ordered))
 }
 
 /// The dialect of the session.

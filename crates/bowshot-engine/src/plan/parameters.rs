@@ -119,16 +119,25 @@ fn with_uuids(field: Field) -> Field {
 /// # Errors
 /// `Invalid`, naming the parameter.
 pub(crate) fn check(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch) -> Result<()> {
-    let (wanted, given) = (expected.fields().len(), rows.num_columns());
-    if wanted != given {
-        return Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} were bound"))
-            .with_reason(Reason::WrongParameters)
-            .with_hint("bind one column for each parameter"));
-    }
+    check_count(expected, rows)?;
     if rows.num_rows() > 0 {
         values(plan, expected, rows, 0)?;
     }
     Ok(())
+}
+
+/// Checks that there is a column for each parameter.
+///
+/// # Errors
+/// `Invalid` for another number of columns.
+pub(crate) fn check_count(expected: &Schema, rows: &RecordBatch) -> Result<()> {
+    let (wanted, given) = (expected.fields().len(), rows.num_columns());
+    if wanted == given {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("the statement has {wanted} parameters, but {given} were bound"))
+        .with_reason(Reason::WrongParameters)
+        .with_hint("bind one column for each parameter"))
 }
 
 /// Refuses to run a statement with parameters of which none were bound.
@@ -205,7 +214,27 @@ pub(crate) fn values(
     row: usize,
 ) -> Result<ParamValues> {
     let wanted = plan.get_parameter_fields().map_err(classify)?;
-    let assigned = assigned(plan);
+    placed_values(&wanted, &assigned(plan), expected, (rows, row))
+}
+
+/// The same of the first row, where all parameters are of these types and none is the value of a column in an INSERT.
+///
+/// # Errors
+/// As [`values`].
+pub(crate) fn computed_values(
+    wanted: &HashMap<String, Option<FieldRef>>,
+    expected: &Schema,
+    rows: &RecordBatch,
+) -> Result<ParamValues> {
+    placed_values(wanted, &HashSet::new(), expected, (rows, 0))
+}
+
+fn placed_values(
+    wanted: &HashMap<String, Option<FieldRef>>,
+    assigned: &HashSet<&str>,
+    expected: &Schema,
+    (rows, row): (&RecordBatch, usize),
+) -> Result<ParamValues> {
     let mut values = HashMap::with_capacity(wanted.len());
     let mut list = Vec::with_capacity(wanted.len());
     for (field, column) in expected.fields().iter().zip(rows.columns()) {

@@ -1,11 +1,15 @@
 //! Plans on tables without rows. They are right whatever rows the tables get, and are put on the tables that a statement sees.
 
 use crate::authorize::AuthorizedPlan;
+use crate::authorize::lookup_form::BoundLookup;
 use crate::catalog::defaults::{WithDefaults, without_defaults};
+use crate::session::key_lookup::bound_by;
+use crate::session::statement_literals::with_literals;
 use crate::write::change::ADDRESS;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::rewrite::marked;
 use bowshot_tables::{Entry, EntryName, Table};
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
@@ -43,16 +47,44 @@ impl BarePlan {
         if !self.fits(pinned) {
             return None;
         }
-        let tables = self.tables.iter().map(|name| match pinned.entry(name) {
-            Some(Entry::Table(table)) => {
-                pinned.note_read(name);
-                Some(Arc::clone(table))
-            }
-            _ => None,
-        });
+        let tables = self.tables.iter().map(|name| read(name, pinned));
         let tables = tables.collect::<Option<Vec<_>>>()?;
         Some(self.plan.on(on_tables(self.plan.planned().plan(), &tables)?, pinned.clone()))
     }
+
+    /// The same of a lookup by a key, with other literals of the same types. Its plan is made when somebody asks for it: the rows
+    /// are found without one.
+    pub(super) fn on_with_literals(
+        &self,
+        pinned: &Pinned,
+        literals: Vec<ScalarValue>,
+    ) -> Option<AuthorizedPlan> {
+        if !self.fits(pinned) {
+            return None;
+        }
+        let [name] = self.tables.as_slice() else { return None };
+        let (table, form) = (read(name, pinned)?, Arc::clone(self.plan.planned().form()));
+        let BoundLookup { table: bare, literals: before } = bound_by(&form)?;
+        let is_same = table.id() == bare.id() && Arc::ptr_eq(table.definition(), bare.definition());
+        let types = |values: &[ScalarValue]| values.iter().map(ScalarValue::data_type).collect::<Vec<_>>();
+        if !is_same || types(&before) != types(&literals) {
+            return None;
+        }
+        let (read, values) = (Arc::clone(&table), literals.clone());
+        let make = move || {
+            let values: Vec<Option<ScalarValue>> = values.into_iter().map(Some).collect();
+            let made = on_tables(&form, &[read]).and_then(|plan| with_literals(&plan, &values));
+            made.unwrap_or_else(|| unreachable!("table and types of literals are those of the form"))
+        };
+        Some(self.plan.bound_to(BoundLookup { table, literals }, pinned.clone(), Box::new(make)))
+    }
+}
+
+/// The table of this name, which is read.
+fn read(name: &EntryName, pinned: &Pinned) -> Option<Arc<Table>> {
+    let Some(Entry::Table(table)) = pinned.entry(name) else { return None };
+    pinned.note_read(name);
+    Some(Arc::clone(table))
 }
 
 /// The tables that a plan reads, each once. `None` if it reads anything else, or a table in two states.

@@ -30,13 +30,14 @@ impl EngineSession {
     ) -> Result<Option<Vec<RecordBatch>>> {
         let Some(changed) = ChangedRow::recognise(plan) else { return Ok(None) };
         let ChangedRow { table, key, columns, row, projection } = changed;
-        if self.scratch || !self.may_look_up_key(&table, &key) {
+        if self.scratch || !self.may_look_up_key(&table, key.iter().map(|(at, _)| *at)) {
             return Ok(None);
         }
         // What is wrong with an expression is told by planning the query.
         let Some(values) = analysed(projection, &row, state).ok().flatten() else { return Ok(None) };
-        let found = self.find_rows(&table, (key.as_slice(), None), &columns).await;
-        let Some(found) = found else { return Ok(None) };
+        let key = key.iter().map(|(at, value)| Some((*at, value.as_literal()?.clone())));
+        let Some(key) = key.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let Some(found) = self.find_rows(&table, &key, &columns).await else { return Ok(None) };
         let count = found.addresses.len();
         if count == 0 {
             return Ok(Some(Vec::new()));

@@ -3,7 +3,8 @@
 
 use crate::authorize::AuthorizedPlan;
 use crate::error::classify;
-use crate::plan::{Planned, parameters};
+use crate::plan::parameters;
+use crate::plan::planned_statement::Planned;
 use crate::session::write::Written;
 use crate::session::{EngineSession, on_nodes};
 use crate::write::Write;

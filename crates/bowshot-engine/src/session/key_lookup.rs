@@ -1,8 +1,9 @@
-//! Answers `SELECT columns FROM table WHERE key = value` from the index of a key in memory, without optimizing and planning a scan.
-//! Takes only authorized plans that read a table of this server as it is: behind a row policy, a mask, a grant on columns, a
-//! view or a cast, a plan has another source. Whatever is not plain goes the ordinary way.
+//! Answers `SELECT columns FROM table WHERE key = value`, also with ORDER BY columns and LIMIT, from the index of a key in memory,
+//! without optimizing and planning a scan. Takes only authorized plans that read a table of this server as it is: behind a row
+//! policy, a mask, a grant on columns, a view or a cast, a plan has another source. Whatever is not plain goes the ordinary way.
 
-use crate::authorize::{Action, AuthorizedPlan};
+use crate::authorize::AuthorizedPlan;
+use crate::authorize::lookup_form::{BoundLookup, LookupForm, LookupValue, RowLimit};
 use crate::catalog::defaults::without_defaults;
 use crate::execute::Execution;
 use crate::execute::progress::ProgressMeter;
@@ -13,8 +14,8 @@ use bowshot_api::{BatchStream, Layout, Result};
 use bowshot_query_task::{QueryTask, run_blocking};
 use bowshot_sql::DialectName;
 use bowshot_tables::{FoundRows, Table, has_plain_equality};
-use bowshot_types::result_metadata::unbound_schema;
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
@@ -22,7 +23,7 @@ use datafusion::common::format::ExplainFormat;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
-    BinaryExpr, Explain, Expr, Filter, LogicalPlan, Operator, Projection, TableScan,
+    BinaryExpr, Explain, Expr, Filter, Limit, LogicalPlan, Operator, Projection, TableScan,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
@@ -35,18 +36,24 @@ pub(super) struct FilteredScan<'p> {
     pub(super) scan: &'p TableScan,
 }
 
-/// A query for the rows with one key.
-struct KeyLookup<'p> {
-    table: Arc<Table>,
-    /// Places of the columns of the result.
-    columns: Vec<usize>,
-    /// The values of the key's columns, by the places of these.
-    key: Vec<(usize, &'p Expr)>,
-}
-
 /// Whether a plan asks for rows by a key alone: it reads no files of others, so that it is as good as its snapshot.
 pub fn is_key_lookup(plan: &AuthorizedPlan) -> bool {
-    matches!(plan.action(), Action::Query) && KeyLookup::recognise(plan.planned().plan()).is_some()
+    form_of(plan).is_some()
+}
+
+/// The form of such a plan.
+pub(super) fn form_of(plan: &AuthorizedPlan) -> Option<&LookupForm> {
+    plan.lookup(recognise)
+}
+
+/// The table that a lookup is on, and its literals. `plan` is such a plan.
+pub(super) fn bound_by(plan: &LogicalPlan) -> Option<BoundLookup> {
+    let FilteredScan { filter, scan, .. } = FilteredScan::recognise(ordered_rows(plan)?.1)?;
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = Arc::clone(Table::of_provider(without_defaults(provider.as_ref()))?);
+    let mut literals = Vec::new();
+    add_literals(&filter.predicate, &mut literals);
+    Some(BoundLookup { table, literals })
 }
 
 impl EngineSession {
@@ -60,23 +67,25 @@ impl EngineSession {
         bound: &[RecordBatch],
         layout: Layout,
     ) -> Result<Option<Execution>> {
-        if self.scratch || !matches!(plan.action(), Action::Query) || plan.pinned().input().is_some() {
+        if self.scratch || plan.pinned().input().is_some() {
             return Ok(None);
         }
+        let Some(form) = form_of(plan) else { return Ok(None) };
         let planned = plan.planned();
-        let Some(lookup) = KeyLookup::recognise(planned.plan()).filter(|lookup| self.may_look_up(lookup))
-        else {
+        let made = if plan.bound().is_some() { None } else { bound_by(planned.plan()) };
+        let Some(lookup) = plan.bound().or(made.as_ref()) else { return Ok(None) };
+        if !self.may_look_up_key(&lookup.table, form.key.iter().map(|(at, _)| *at)) {
             return Ok(None);
-        };
+        }
         let values = match bound {
             [] if planned.parameters().fields().is_empty() => None,
             [rows] if rows.num_rows() == 1 => {
-                Some(parameters::values(planned.plan(), planned.parameters(), rows, 0)?)
+                Some(parameters::computed_values(&form.parameters, planned.parameters(), rows)?)
             }
             _ => return Ok(None),
         };
-        let Some(rows) = lookup.rows(self, values.as_ref()).await else { return Ok(None) };
-        let schema = unbound_schema(planned.plan(), layout);
+        let Some(rows) = self.found(form, lookup, values.as_ref()).await else { return Ok(None) };
+        let schema = form.schema(planned.form(), layout);
         let count = rows.num_rows() as u64;
         let batches = if count > 0 { vec![layout.apply(rows, &schema)?] } else { Vec::new() };
         let streams = vec![BatchStream::from_batches(SchemaRef::clone(&schema), batches)];
@@ -84,48 +93,61 @@ impl EngineSession {
         Ok(Some(Execution { schema, streams, ordered, rows: Some(count), progress, opening: None }))
     }
 
+    /// The rows, of which there are none without a match. `None` where the index does not tell.
+    async fn found(
+        &self,
+        form: &LookupForm,
+        BoundLookup { table, literals }: &BoundLookup,
+        parameters: Option<&ParamValues>,
+    ) -> Option<RecordBatch> {
+        let key = form.key.iter().map(|(at, value)| match value {
+            LookupValue::Literal(number) => Some((*at, literals.get(*number)?.clone())),
+            LookupValue::Parameter(name) => Some((*at, parameter(name, parameters)?)),
+        });
+        if let RowLimit::Parameter(name) = &form.limit
+            && !matches!(parameter(name, parameters)?, ScalarValue::Int64(Some(1..)))
+        {
+            return None;
+        }
+        let found = self.find_rows(table, &key.collect::<Option<Vec<_>>>()?, &form.columns).await?;
+        // One row is in order, and within each limit.
+        (form.limit == RowLimit::Any || found.rows.num_rows() <= 1).then_some(found.rows)
+    }
+
     /// Whether a plan is a lookup whose literals are of the kind of their columns: other values of that kind make the same plan.
     pub(super) fn may_be_lookup_template(&self, plan: &AuthorizedPlan) -> bool {
-        let lookup = match plan.action() {
-            Action::Query => KeyLookup::recognise(plan.planned().plan()),
-            _ => None,
+        let lookup = form_of(plan).and_then(|form| Some((form, bound_by(plan.planned().plan())?)));
+        let Some((form, lookup)) = lookup else { return false };
+        let schema = lookup.table.schema();
+        let is_of_kind = |(at, value): &(usize, LookupValue)| match value {
+            LookupValue::Literal(number) => lookup
+                .literals
+                .get(*number)
+                .is_some_and(|value| is_alike(&value.data_type(), schema.field(*at).data_type())),
+            LookupValue::Parameter(_) => true,
         };
-        lookup.filter(|lookup| self.may_look_up(lookup)).is_some_and(|lookup| {
-            let schema = lookup.table.schema();
-            lookup.key.iter().all(|(at, value)| match value {
-                Expr::Literal(value, _) => is_alike(&value.data_type(), schema.field(*at).data_type()),
-                _ => true,
-            })
-        })
+        self.may_look_up_key(&lookup.table, form.key.iter().map(|(at, _)| *at))
+            && form.key.iter().all(is_of_kind)
     }
 
-    /// Whether the session has it on, and compares texts by their bytes.
-    fn may_look_up(&self, lookup: &KeyLookup<'_>) -> bool {
-        self.may_look_up_key(&lookup.table, &lookup.key)
-    }
-
-    /// The same for the values of a key.
-    pub(super) fn may_look_up_key(&self, table: &Table, key: &[(usize, &Expr)]) -> bool {
+    /// Whether the session looks up keys of these columns: it has it on, and compares texts by their bytes.
+    pub(super) fn may_look_up_key(&self, table: &Table, mut columns: impl Iterator<Item = usize>) -> bool {
         let options = self.options();
         let is_on = options.extensions.get::<SessionCache>().is_some_and(|session| session.key_lookups);
         let is_mysql = plan::dialect(&options).name() == DialectName::MySql;
         let schema = table.schema();
-        let has_texts = || key.iter().any(|(at, _)| schema.field(*at).data_type().is_string());
-        is_on && !(is_mysql && has_texts())
+        is_on && !(is_mysql && columns.any(|at| schema.field(at).data_type().is_string()))
     }
 
     /// Columns of the rows with a key, of which there are none without a match. `None` where the index does not tell.
     pub(super) async fn find_rows(
         &self,
         table: &Table,
-        (key, parameters): (&[(usize, &Expr)], Option<&ParamValues>),
+        key: &[(usize, ScalarValue)],
         columns: &[usize],
     ) -> Option<FoundRows> {
         let schema = table.schema();
-        let key = key.iter().map(|(at, expr)| {
-            let value = value(expr, parameters)?;
-            Some((*at, in_type(&value, schema.field(*at).data_type())?))
-        });
+        let key = key.iter().map(|(at, value)| Some((*at, in_type(value, schema.field(*at).data_type())?)));
         let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
         let mut found = table.find_addressed_rows(&key, columns);
         if matches!(found, Ok(None)) {
@@ -150,11 +172,13 @@ impl EngineSession {
     ) -> Arc<dyn ExecutionPlan> {
         let for_people = matches!(explain.explain_format, ExplainFormat::Indent | ExplainFormat::Tree);
         let Some(plans) = shown.downcast_ref::<ExplainExec>().filter(|_| for_people) else { return shown };
-        let lookup = KeyLookup::recognise(&explain.plan).filter(|lookup| self.may_look_up(lookup));
+        let lookup = recognise(&explain.plan).and_then(|form| Some((form, bound_by(&explain.plan)?)));
+        let lookup = lookup
+            .filter(|(form, lookup)| self.may_look_up_key(&lookup.table, form.key.iter().map(|(at, _)| *at)));
         let line = match lookup {
-            Some(lookup) => {
+            Some((form, lookup)) => {
                 let schema = lookup.table.schema();
-                let key = lookup.key.iter().map(|(at, _)| schema.field(*at).name().as_str());
+                let key = form.key.iter().map(|(at, _)| schema.field(*at).name().as_str());
                 let key: Vec<&str> = key.collect();
                 format!("KeyLookup: by ({}), once its index is in memory", key.join(", "))
             }
@@ -167,28 +191,69 @@ impl EngineSession {
     }
 }
 
-impl<'p> KeyLookup<'p> {
-    /// Columns of one table of this server, where each column of one of its keys equals a literal or a parameter.
-    fn recognise(plan: &'p LogicalPlan) -> Option<Self> {
-        let FilteredScan { projection, filter, scan } = FilteredScan::recognise(plan)?;
-        let provider = source_as_provider(&scan.source).ok()?;
-        let table = Arc::clone(Table::of_provider(without_defaults(provider.as_ref()))?);
-        let columns = projection.expr.iter().map(|expr| {
-            let expr = match expr {
-                Expr::Alias(alias) => alias.expr.as_ref(),
-                expr => expr,
-            };
-            place(&table, expr)
-        });
-        let columns = columns.collect::<Option<Vec<usize>>>()?;
-        let key = key_of(&table, &provider.schema(), &filter.predicate)?;
-        Some(Self { table, columns, key })
-    }
+/// Columns of one table of this server, where each column of one of its keys equals a literal or a parameter.
+fn recognise(plan: &LogicalPlan) -> Option<LookupForm> {
+    let (limit, rows) = ordered_rows(plan)?;
+    let FilteredScan { projection, filter, scan } = FilteredScan::recognise(rows)?;
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = Table::of_provider(without_defaults(provider.as_ref()))?;
+    let columns = projection.expr.iter().map(|expr| {
+        let expr = match expr {
+            Expr::Alias(alias) => alias.expr.as_ref(),
+            expr => expr,
+        };
+        place(table, expr)
+    });
+    let columns = columns.collect::<Option<Vec<usize>>>()?;
+    key_of(table, &provider.schema(), &filter.predicate)?;
+    let parameters = plan.get_parameter_fields().ok()?;
+    Some(LookupForm::new(columns, values_of_key(table, &filter.predicate)?, limit, parameters))
+}
 
-    /// The rows, of which there are none without a match. `None` where the index does not tell.
-    async fn rows(&self, session: &EngineSession, parameters: Option<&ParamValues>) -> Option<RecordBatch> {
-        let key = (self.key.as_slice(), parameters);
-        session.find_rows(&self.table, key, &self.columns).await.map(|found| found.rows)
+/// The columns of a key by their places, with what the text has for each: literals are numbered in its order.
+fn values_of_key(table: &Table, condition: &Expr) -> Option<Vec<(usize, LookupValue)>> {
+    let (mut conditions, mut literals) = (Vec::new(), 0..);
+    add_conditions(table, condition, &mut conditions)?;
+    let values = conditions.into_iter().map(|(at, value)| match value {
+        Expr::Placeholder(placeholder) => Some((at, LookupValue::Parameter(placeholder.id.clone()))),
+        _ => Some((at, LookupValue::Literal(literals.next()?))),
+    });
+    let mut values = values.collect::<Option<Vec<_>>>()?;
+    values.sort_unstable_by_key(|(at, _)| *at);
+    Some(values)
+}
+
+fn add_literals(condition: &Expr, literals: &mut Vec<ScalarValue>) {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+            add_literals(left, literals);
+            add_literals(right, literals);
+        }
+        Expr::Literal(value, _) => literals.push(value.clone()),
+        _ => {}
+    }
+}
+
+/// What is below LIMIT and ORDER BY columns, and how many of its rows are wanted. `None` for other limits than of one row or more.
+fn ordered_rows(plan: &LogicalPlan) -> Option<(RowLimit, &LogicalPlan)> {
+    let (limit, rows) = match plan {
+        LogicalPlan::Limit(Limit { skip: None, fetch: Some(fetch), input }) => {
+            let limit = match fetch.as_ref() {
+                Expr::Literal(ScalarValue::Int64(Some(1..)), _) => RowLimit::NotZero,
+                Expr::Placeholder(placeholder) => RowLimit::Parameter(placeholder.id.clone()),
+                _ => return None,
+            };
+            (limit, input.as_ref())
+        }
+        LogicalPlan::Sort(_) => (RowLimit::NotZero, plan),
+        _ => (RowLimit::Any, plan),
+    };
+    match rows {
+        LogicalPlan::Sort(sort) => {
+            let are_columns = sort.expr.iter().all(|key| matches!(key.expr, Expr::Column(_)));
+            (are_columns && sort.fetch.is_none()).then_some((limit, sort.input.as_ref()))
+        }
+        rows => Some((limit, rows)),
     }
 }
 
@@ -262,21 +327,18 @@ fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     })
 }
 
-fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
-    match expr {
-        Expr::Literal(value, _) => Some(value.clone()),
-        Expr::Placeholder(placeholder) => {
-            Some(parameters?.get_placeholders_with_values(&placeholder.id).ok()?.value)
-        }
-        _ => None,
-    }
+fn parameter(name: &str, values: Option<&ParamValues>) -> Option<ScalarValue> {
+    Some(values?.get_placeholders_with_values(name).ok()?.value)
 }
 
 /// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
 fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
-    let is_alike = is_alike(&value.data_type(), data_type);
-    let value = value.cast_to(data_type).ok().filter(|value| is_alike && !value.is_null())?;
-    value.to_array().ok()
+    if !is_alike(&value.data_type(), data_type) {
+        return None;
+    }
+    // What does not fit becomes a null.
+    let value = cast(&value.to_array().ok()?, data_type).ok()?;
+    (!value.is_null(0)).then_some(value)
 }
 
 fn is_alike(given: &DataType, data_type: &DataType) -> bool {
@@ -344,7 +406,14 @@ pub(super) mod tests {
                 ("SELECT upper(word) FROM t WHERE id = 7", false),
                 ("SELECT DISTINCT word FROM t WHERE id = 7", false),
                 ("SELECT count(*) FROM t WHERE id = 7", false),
+                ("SELECT word FROM t WHERE id = 7 LIMIT 1", true),
+                ("SELECT * FROM t WHERE id = $1 ORDER BY id, word DESC LIMIT $2", true),
+                ("SELECT id FROM t WHERE id = 7 ORDER BY 1", true),
                 ("SELECT word FROM t WHERE id = 7 LIMIT 0", false),
+                ("SELECT word FROM t WHERE id = 7 LIMIT 1 OFFSET 1", false),
+                ("SELECT word FROM t WHERE id = 7 OFFSET 0", false),
+                ("SELECT id FROM t WHERE id = 7 ORDER BY id / 0", false),
+                ("SELECT word FROM t LIMIT 1", false),
                 ("SELECT t.word FROM t JOIN t AS u USING (id) WHERE t.id = 7", false),
                 ("SELECT word FROM t", false),
             ] {

@@ -142,11 +142,13 @@ mod tests {
         assert!(begun("SELECT word FROM t WHERE id = 7").is_none());
         for _ in 0..2 {
             engine.runtime().handle().block_on(run("SELECT word FROM t WHERE id = 7"));
+            engine.runtime().handle().block_on(run("SELECT word FROM t WHERE id = 7 LIMIT 21"));
         }
         for (sql, rows) in [
             ("SELECT word FROM t WHERE id = 8", Some(1)),
             ("SELECT word FROM t WHERE id = 0999;", Some(1)),
             ("SELECT word FROM t WHERE id = 1000", Some(0)),
+            ("SELECT word FROM t WHERE id = 8 LIMIT 21", Some(1)),
             // Parsed, and answered in the same way.
             ("SELECT word FROM t WHERE  id = 8", None),
             ("SELECT word FROM t WHERE id = -8", None),

@@ -269,13 +269,16 @@ impl EngineSession {
                 layout,
             );
         }
-        if planned.parameters().fields().is_empty() && !key_lookup::is_key_lookup(plan) {
+        if let Some(form) = key_lookup::form_of(plan) {
+            return form.schema(planned.form(), layout);
+        }
+        if planned.parameters().fields().is_empty() {
             if let Some(schema) = self.schema_of_run(plan, layout) {
                 return schema;
             }
             return result_metadata::result_schema(&self.context.state_ref().read(), planned.plan(), layout);
         }
-        // Coercion would settle the types of parameters before they have values. It changes no column of a key lookup.
+        // Coercion would settle the types of parameters before they have values.
         result_metadata::unbound_schema(planned.plan(), layout)
     }
 
@@ -290,7 +293,14 @@ impl EngineSession {
     /// `Invalid`, naming the parameter.
     pub fn check_parameters(&self, plan: &AuthorizedPlan, rows: &RecordBatch) -> Result<()> {
         let planned = plan.planned();
-        parameters::check(planned.plan(), planned.parameters(), rows)
+        let Some(form) = key_lookup::form_of(plan) else {
+            return parameters::check(planned.plan(), planned.parameters(), rows);
+        };
+        parameters::check_count(planned.parameters(), rows)?;
+        if rows.num_rows() > 0 {
+            parameters::computed_values(&form.parameters, planned.parameters(), rows)?;
+        }
+        Ok(())
     }
 
     /// The schema of the result once `rows` are bound: parameters of unknown type take the type of their value.
@@ -307,9 +317,9 @@ impl EngineSession {
             return Ok(self.schema(plan, layout));
         }
         let planned = plan.planned();
-        if key_lookup::is_key_lookup(plan) {
-            // Parameters are in its condition alone.
-            return Ok(result_metadata::unbound_schema(planned.plan(), layout));
+        if let Some(form) = key_lookup::form_of(plan) {
+            // Parameters are in its condition and its limit alone, and coercion changes no column.
+            return Ok(form.schema(planned.form(), layout));
         }
         let values = parameters::values(planned.plan(), planned.parameters(), rows, 0)?;
         if let Some(schema) = self.schema_of_run(plan, layout)

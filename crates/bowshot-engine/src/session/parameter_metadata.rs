@@ -30,7 +30,7 @@ type Wanted = HashMap<String, Option<Kind>>;
 
 /// The parameters of a statement as clients are described of them.
 pub(crate) fn parameters(plan: &AuthorizedPlan) -> SchemaRef {
-    let (planned, schema) = (plan.planned().plan(), plan.planned().parameters());
+    let (planned, schema) = (plan.planned().form(), plan.planned().parameters());
     let may_be_marked = |data_type: &DataType| match data_type {
         DataType::List(item) => is_text(item.data_type()),
         other => is_text(other),

@@ -55,7 +55,7 @@ pub(super) struct CachedPlan {
     forms: Vec<Box<str>>,
     /// Whoever changes a setting makes other options: these are held, and cannot change in place.
     options: Arc<ConfigOptions>,
-    pub(super) plan: BarePlan,
+    pub(super) plan: Arc<BarePlan>,
     user: Arc<str>,
     bytes: u64,
     used: Instant,
@@ -119,8 +119,8 @@ impl PlanCache {
     }
 
     #[cfg(test)]
-    pub(super) fn bare_plans(&self) -> Vec<BarePlan> {
-        self.sessions.lock().values().flatten().map(|cached| cached.plan.clone()).collect()
+    pub(super) fn bare_plans(&self) -> Vec<Arc<BarePlan>> {
+        self.sessions.lock().values().flatten().map(|cached| Arc::clone(&cached.plan)).collect()
     }
 }
 
@@ -149,11 +149,14 @@ impl SessionPlans {
     }
 
     /// The plan of the first that is wanted, with its counts.
-    pub(super) fn find(&self, is_wanted: impl Fn(&CachedPlan) -> bool) -> Option<(BarePlan, Arc<Counts>)> {
+    pub(super) fn find(
+        &self,
+        is_wanted: impl Fn(&CachedPlan) -> bool,
+    ) -> Option<(Arc<BarePlan>, Arc<Counts>)> {
         let mut sessions = self.all.sessions.lock();
         let found = sessions.get_mut(&self.session)?.iter_mut().find(|cached| is_wanted(cached))?;
         found.used = Instant::now();
-        Some((found.plan.clone(), Arc::clone(&found.counts)))
+        Some((Arc::clone(&found.plan), Arc::clone(&found.counts)))
     }
 
     /// Notes that a text of this form has the statement of the first plan that is wanted.
@@ -181,7 +184,7 @@ impl SessionPlans {
         if self.all.most == 0 || entries > MAX_ENTRIES {
             return;
         }
-        let Some(plan) = BarePlan::new(plan, self.without_rows(plan.pinned())) else { return };
+        let Some(plan) = BarePlan::new(plan, self.without_rows(plan.pinned())).map(Arc::new) else { return };
         let bytes = estimated_bytes(plan.plan().planned().plan(), &key);
         let mut sessions = self.all.sessions.lock();
         // Dropped without the lock, since a plan may be the last one that holds what tables are.

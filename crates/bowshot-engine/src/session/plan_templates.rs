@@ -7,7 +7,6 @@ use crate::plan;
 use crate::reuse::SessionCache;
 use crate::session::EngineSession;
 use crate::session::changed_by_key::is_change_by_key;
-use crate::session::key_lookup::is_key_lookup;
 use crate::session::plan_cache::{CachedPlan, PlanKey};
 use crate::session::repeatable::{is_repeatable, reuses_plans};
 use crate::session::statement_literals::{
@@ -45,10 +44,12 @@ impl EngineSession {
             return None;
         }
         let of_form = PlainSelect::read(sql).and_then(|select| {
-            let plan = self.cached_plan(&options, pinned, |cached| cached.is_of_form(&select))?;
-            let values: Vec<Option<ScalarValue>> =
-                select.literals().iter().map(|literal| Some(plain_value(literal))).collect();
-            Some(plan.with_plan(with_literals(plan.planned().plan(), &values)?))
+            let find = |cached: &CachedPlan| cached.is_for(&options) && cached.is_of_form(&select);
+            let (bare, counts) = self.plans.find(find)?;
+            let literals = select.literals().iter().map(plain_value).collect();
+            let plan = bare.on_with_literals(pinned, literals).filter(|plan| self.still_allows(plan))?;
+            counts.hit();
+            Some(plan)
         });
         match of_form {
             Some(plan) if self.asks_again() => Some(plan.with_text(sql)),
@@ -61,8 +62,8 @@ impl EngineSession {
     /// Key lookups have plans for all their literals.
     pub(super) fn keep_plan(&self, sql: &str, options: Arc<ConfigOptions>, plan: &AuthorizedPlan) {
         let is_same = Arc::ptr_eq(&options, &self.options()) && reuses_plans(&options);
-        let is_query = matches!(plan.action(), Action::Query) && plan.is_small() && !is_key_lookup(plan);
-        if is_same && is_query && is_repeatable(plan.planned().plan()) {
+        let is_query = matches!(plan.action(), Action::Query) && plan.is_small();
+        if is_same && is_query && !self.may_be_lookup_template(plan) && is_repeatable(plan.planned().plan()) {
             self.plans.add(PlanKey::Text(Arc::from(sql)), None, options, plan);
         }
     }
@@ -128,7 +129,7 @@ impl EngineSession {
             if let Some(select) = &select {
                 self.plans.add_form(select, |cached| cached.is_for(&options) && is_blank(cached));
             }
-            let plan = plan.with_plan(replaced);
+            let plan = plan.with_literals(replaced);
             self.decide_again(&plan).await?;
             return Ok(plan);
         }
@@ -326,6 +327,10 @@ mod tests {
             for (sql, other) in [
                 ("SELECT max(id) AS m FROM t", "SELECT max(id) AS m FROM t"),
                 ("SELECT word FROM t WHERE id = 7", "SELECT word FROM t WHERE id = 8"),
+                (
+                    "SELECT word FROM t WHERE id = 7 ORDER BY word LIMIT 21",
+                    "SELECT word FROM t WHERE id = 8 ORDER BY word LIMIT 21",
+                ),
                 ("UPDATE t SET word = 'a' WHERE id = 7", "UPDATE t SET word = 'b' WHERE id = 8"),
                 ("DELETE FROM t WHERE id = 7", "DELETE FROM t WHERE id = 8"),
                 ("INSERT INTO t VALUES (2000, 'x')", "INSERT INTO t VALUES (2001, 'y')"),

@@ -2,7 +2,7 @@
 
 use bowshot_sql::{PlainLiteral, PlainSelect, Tree};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Limit, LogicalPlan, Operator, Sort};
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Delete, FromTable, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
     TableFactor, TableWithJoins, UnaryOperator, Update, Value,
@@ -83,7 +83,8 @@ fn literals(statement: &mut Statement) -> Option<Vec<&mut ast::Expr>> {
     let mut found = Vec::new();
     match statement {
         Statement::Query(query) => {
-            if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
+            // What stands in ORDER BY and LIMIT stays: with other numbers it is another statement.
+            if query.with.is_some() {
                 return None;
             }
             let SetExpr::Select(select) = query.body.as_mut() else { return None };
@@ -246,6 +247,14 @@ fn in_plan(plan: &LogicalPlan, values: &mut Iter<'_, Option<ScalarValue>>) -> Op
             node.input = Arc::new(in_plan(&node.input, values)?);
             LogicalPlan::Filter(node)
         }
+        LogicalPlan::Limit(node) => {
+            let input = Arc::new(in_plan(&node.input, values)?);
+            LogicalPlan::Limit(Limit { input, ..node.clone() })
+        }
+        LogicalPlan::Sort(node) => {
+            let input = Arc::new(in_plan(&node.input, values)?);
+            LogicalPlan::Sort(Sort { input, ..node.clone() })
+        }
         LogicalPlan::Values(node) => {
             let mut node = node.clone();
             for expr in node.values.iter_mut().flatten() {
@@ -348,8 +357,8 @@ mod tests {
             ("SELECT * FROM t WHERE 7 = 7", None),
             ("SELECT * FROM t WHERE id = 7 OR id = 8", None),
             ("SELECT id + 1 FROM t WHERE id = 7", None),
-            ("SELECT * FROM t WHERE id = 7 LIMIT 1", None),
-            ("SELECT * FROM t WHERE id = 7 ORDER BY id", None),
+            ("SELECT * FROM t WHERE id = 7 ORDER BY id LIMIT 1", Some(1)),
+            ("WITH u AS (SELECT 1) SELECT * FROM t WHERE id = 7", None),
             ("SELECT * FROM t, t AS u WHERE t.id = 7", None),
             ("SELECT * FROM (SELECT * FROM t) AS u WHERE id = 7", None),
             ("SELECT * FROM t", None),

@@ -69,7 +69,7 @@ impl EngineSession {
     /// For each column of a query the table that it comes from as it is there.
     pub fn origins(&self, plan: &AuthorizedPlan) -> Vec<Option<ColumnOrigin>> {
         match plan.action() {
-            Action::Query => origins::origins(plan.planned().plan(), &self.names(plan.pinned())),
+            Action::Query => origins::origins(plan.planned().form(), &self.names(plan.pinned())),
             _ => Vec::new(),
         }
     }

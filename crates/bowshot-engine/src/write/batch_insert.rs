@@ -1,7 +1,8 @@
 //! Many rows of parameters for one INSERT, as one query: planning each row by itself takes longer than all the rest.
 
 use crate::error::classify;
-use crate::plan::{Planned, parameters};
+use crate::plan::parameters;
+use crate::plan::planned_statement::Planned;
 use crate::write::Write;
 use bowshot_api::Result;
 use datafusion::arrow::record_batch::RecordBatch;

@@ -84,6 +84,7 @@ impl Query {
             rows: None,
             expires: self.expires,
             locations: Vec::new(),
+            batches: None,
         }
     }
 
