@@ -4,13 +4,16 @@ use crate::authorize::AuthorizedPlan;
 use crate::catalog::names::Names;
 use crate::databases::DatabaseDefinition;
 use crate::error::classify;
+use crate::execute::materialized_table::materialized_table;
 use crate::plan::parameters;
 use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
 use crate::write::external_database::sent_rows;
 use crate::write::external_definition::DatabaseDefine;
-use crate::write::external_rewrite::{DatabaseRewrite, acts, new_rows, over_file, rows_after};
+use crate::write::external_rewrite::{
+    DatabaseRewrite, acts, new_rows, over_file, over_source, rows_after, source_of,
+};
 use crate::write::merge::{TWICE, changed_twice};
 use crate::write::rows::{checked, stream};
 use bowshot_api::catalog_names::TARGET;
@@ -21,7 +24,7 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::datasource::provider_as_source;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
@@ -114,7 +117,8 @@ impl EngineSession {
         plan: &AuthorizedPlan,
         rows: &[RecordBatch],
     ) -> Result<u64> {
-        let (query, state) = (bound(plan, rows)?, self.state(plan.pinned()));
+        let state = self.state(plan.pinned());
+        let query = with_source_rows(bound(plan, rows)?, &state).await?;
         let mut open = self.shared.parts.databases.rewrite(&rewrite.name).await?;
         let mut changed = 0;
         let files = if rewrite.changes_rows() { open.files() } else { Vec::new() };
@@ -202,6 +206,16 @@ impl EngineSession {
             }
         }
     }
+}
+
+/// The query with the source of a MERGE as a table: its rows are computed once, with however many files they are joined.
+async fn with_source_rows(query: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let Some(source) = source_of(&query)? else { return Ok(query) };
+    let (rows, origin) = stream(state, &source).await?;
+    let schema = Arc::clone(source.schema().inner());
+    let table = materialized_table(rows, schema, &TaskContext::from(state)).await.map_err(classify)?;
+    checked(origin.as_ref())?;
+    over_source(query, &table)
 }
 
 /// The rows, which are counted on their way.

@@ -12,7 +12,7 @@ use crate::write::{Write, change, insert as own};
 use bowshot_api::{BatchStream, Error, IfExists, Reason, Result};
 use bowshot_sql::Privilege;
 use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
@@ -24,7 +24,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Statement};
 use futures::{StreamExt, TryStreamExt};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows of the plan go into this table.
@@ -159,7 +159,7 @@ fn wanted(insert: &ast::Insert, all: &SchemaRef, name: &EntryName) -> Result<Sch
             Error::not_found(format!("`{name}` has no column `{column}`"))
                 .with_reason(Reason::UndefinedColumn)
         })?;
-        if fields.iter().any(|known: &datafusion::arrow::datatypes::Field| *known.name() == column) {
+        if fields.iter().any(|known: &Field| *known.name() == column) {
             return Err(Error::invalid(format!("column `{column}` is there twice"))
                 .with_reason(Reason::DuplicateColumn));
         }
@@ -191,19 +191,25 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     }
 }
 
-/// The type without the metadata of nested fields, such as their numbers: values that a statement writes out have none, and the planner
-/// takes types that differ in them for different ones. Who takes the rows casts them.
-fn plain_type(data_type: &DataType) -> DataType {
-    let plain = |field: &FieldRef| {
-        let inner = plain_type(field.data_type());
-        Arc::new(field.as_ref().clone().with_data_type(inner).with_metadata(HashMap::new()))
-    };
+/// The type without the metadata of nested fields, such as their numbers, and without their NOT NULL: values that a statement writes out
+/// have none, and the planner takes types that differ in them for different ones. Who takes the rows casts them, and refuses NULL.
+pub(super) fn plain_type(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| Arc::new(Field::new(field.name(), plain_type(field.data_type()), true));
     match data_type {
         DataType::List(element) => DataType::List(plain(element)),
         DataType::LargeList(element) => DataType::LargeList(plain(element)),
         DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain(element), *length),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(plain(entries), *is_sorted),
+        DataType::Map(entries, is_sorted) => match entries.data_type() {
+            DataType::Struct(pair) => {
+                // Keys are never NULL, wherever they are.
+                let pair = pair.iter().enumerate();
+                let pair = pair.map(|(place, field)| plain(field).as_ref().clone().with_nullable(place > 0));
+                let pair = DataType::Struct(pair.collect());
+                DataType::Map(Arc::new(Field::new(entries.name(), pair, false)), *is_sorted)
+            }
+            _ => data_type.clone(),
+        },
         other => other.clone(),
     }
 }

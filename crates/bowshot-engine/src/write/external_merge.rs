@@ -6,7 +6,9 @@ use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::plan;
 use crate::write::change::{self, ADDRESS};
-use crate::write::external_rewrite::{DatabaseRewrite, IS_NEW, NEW, become_rows, plain};
+use crate::write::external_rewrite::{
+    DatabaseRewrite, IS_NEW, NEW, SOURCE_ROWS, become_rows, plain, with_plain_types,
+};
 use crate::write::merge::{self, ACT, PUT};
 use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, external_database, nulls};
@@ -18,7 +20,9 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Merge, MergeClause, MergeClauseKind, ObjectName, Query, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Merge, MergeClause, MergeClauseKind, ObjectName, Query, Statement, TableFactor,
+};
 use std::sync::Arc;
 
 /// A MERGE of a table of another database; `None` for every other statement.
@@ -46,6 +50,7 @@ async fn planned(
     // Which columns there are shows in what is wrong with a statement.
     names.access.check_merged(&name)?;
     let table = external_database::found(&name, names).await?;
+    let table = with_plain_types(table, |_| true).map_err(classify)?;
     let schema = table.schema();
     let definition = Arc::new(definition(&schema));
     let rewrite = DatabaseRewrite { name, touched: merge::touched(merge, &definition)? };
@@ -63,6 +68,7 @@ async fn planned(
     };
     let (of_new, of_old): (Vec<MergeClause>, Vec<MergeClause>) =
         merge.clauses.iter().cloned().partition(|clause| is_of_new(&clause.clause_kind));
+    let merge = with_named_source(merge)?;
     let [of_new, of_old] = [of_new, of_old].map(|clauses| Merge { clauses, ..merge.clone() });
     let mut plans = Vec::with_capacity(2);
     if !of_old.clauses.is_empty() {
@@ -89,6 +95,29 @@ async fn planned(
     merge::check_stable(&rows)?;
     let rows = bowshot_types::casts::settled(rows, visible.state().config_options()).map_err(classify)?;
     Ok(Recognised::Write(Box::new(Write::DatabaseRewrite(rewrite)), rows))
+}
+
+/// The same with the source under a name by which its rows are found in the plan, and computed once for all files. One without a name
+/// stays as it is.
+fn with_named_source(merge: &Merge) -> Result<Merge> {
+    let named = match &merge.source {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(&alias.name)
+        }
+        TableFactor::Table { name, alias: None, .. } => match name.0.as_slice() {
+            [only] => only.as_ident(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(name) = named else { return Ok(merge.clone()) };
+    let source = &merge.source;
+    let mut query = read_query(&format!(
+        "SELECT 1 FROM (SELECT * FROM (SELECT * FROM {source}) AS \"{SOURCE_ROWS}\") AS {name}"
+    ))?;
+    let relation = change::select_of(&mut query)?.from.pop().map(|table| table.relation);
+    let source = relation.ok_or_else(|| Error::internal("a source of MERGE was parsed as something else"))?;
+    Ok(Merge { source, ..merge.clone() })
 }
 
 /// The columns, of which the database alone knows more.

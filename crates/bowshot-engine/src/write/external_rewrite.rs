@@ -15,11 +15,11 @@ use bowshot_policy::Touched;
 use bowshot_policy::access::{Access, Reading};
 use bowshot_sql::read_expression;
 use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DataFusionError};
-use datafusion::datasource::provider_as_source;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, lit, when};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
@@ -33,6 +33,8 @@ use std::sync::Arc;
 pub(super) const IS_NEW: &str = "__bowshot_is_new";
 /// What the names of columns begin with that have new values.
 pub(super) const NEW: &str = "__bowshot_new_";
+/// What the source of a MERGE is called in its plan, which reads it more than once.
+pub(super) const SOURCE_ROWS: &str = "__bowshot_source_rows";
 
 /// Rows of this table are changed, and others may be added.
 #[derive(Debug, Clone)]
@@ -168,13 +170,14 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
         .with_hint("name them with WHERE, without USING, FROM, joins, RETURNING, ORDER BY and LIMIT"));
     }
     let table = external_database::found(&rewrite.name, names).await?;
+    let values = assigned(assignments.unwrap_or_default(), &table.schema(), &rewrite.name)?;
+    let table = with_plain_types(table, |column| values.contains_key(column)).map_err(classify)?;
     let schema = table.schema();
     let (_, relation, alias) = change::retarget_factor(&factor)?;
     let is_meant = match selection {
         Some(condition) => SqlExpr::IsTrue(Box::new(SqlExpr::Nested(Box::new(condition.clone())))),
         None => read_expression("TRUE")?,
     };
-    let values = assigned(assignments.unwrap_or_default(), &schema, &rewrite.name)?;
     let mut query = change::template()?;
     let select = change::select_of(&mut query)?;
     select.projection = vec![named(where_meant(&is_meant, &read_expression(&act.to_string())?)?, ACT)];
@@ -248,9 +251,6 @@ pub(super) fn become_rows(
     for field in schema.fields() {
         let name = field.name();
         columns.push(match updated.contains(name) {
-            true if field.data_type().is_nested() => {
-                return Err(DataFusionError::External(Box::new(nested_value(name))));
-            }
             true => {
                 let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
                 when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name)
@@ -261,12 +261,27 @@ pub(super) fn become_rows(
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// The rows of a file have other field ids within such a column than values that are computed.
-fn nested_value(column: &str) -> Error {
-    Error::unsupported(format!(
-        "column `{column}` of a table in another database has lists, structs or maps, which are not changed"
-    ))
-    .with_hint("delete the rows, and insert them with the new values")
+/// The table with some columns in types whose nested fields have no numbers: values that are computed have none, and types that differ
+/// in them are different ones. Who takes the rows casts them back.
+pub(super) fn with_plain_types(
+    table: Arc<dyn TableProvider>,
+    is_meant: impl Fn(&str) -> bool,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let schema = table.schema();
+    let is_cast = |field: &Field| field.data_type().is_nested() && is_meant(field.name());
+    if !schema.fields().iter().any(|field| is_cast(field)) {
+        return Ok(table);
+    }
+    let column = |field: &FieldRef| match is_cast(field) {
+        true => {
+            cast(plain(field.name()), external_database::plain_type(field.data_type())).alias(field.name())
+        }
+        false => plain(field.name()),
+    };
+    let columns: Vec<Expr> = schema.fields().iter().map(column).collect();
+    let name = TableReference::partial(CHANGE_SCHEMA, TARGET);
+    let rows = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.project(columns)?.build()?;
+    Ok(Arc::new(ViewTable::new(rows, None)))
 }
 
 pub(super) fn plain(name: &str) -> Expr {
@@ -297,6 +312,39 @@ pub(crate) fn over_file(plan: &LogicalPlan, file: &Arc<dyn TableProvider>) -> Re
         )
         .with_hint("run the statement again")),
     }
+}
+
+/// What gives the rows of the source, if the statement is a MERGE whose source has a name.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn source_of(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut found = None;
+    let looked_for = plan.apply(|node| match node {
+        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == SOURCE_ROWS => {
+            found = Some(alias.input.as_ref().clone());
+            Ok(TreeNodeRecursion::Stop)
+        }
+        _ => Ok(TreeNodeRecursion::Continue),
+    });
+    looked_for.map_err(classify)?;
+    Ok(found)
+}
+
+/// The query over the rows of a table in the place of the source.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn over_source(plan: LogicalPlan, rows: &Arc<dyn TableProvider>) -> Result<LogicalPlan> {
+    let replaced = plan.transform_down(|node| match node {
+        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == SOURCE_ROWS => {
+            let rows = provider_as_source(Arc::clone(rows));
+            let scan = LogicalPlanBuilder::scan(alias.alias, rows, None)?.build()?;
+            Ok(Transformed::new(scan, true, TreeNodeRecursion::Jump))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    replaced.data().map_err(classify)
 }
 
 /// What happens to the rows of a file that do not stay as they are.
