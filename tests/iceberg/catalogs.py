@@ -155,6 +155,9 @@ def apply(metadata, update):
             assert not gone & {current(metadata), *(ref["snapshot-id"] for ref in metadata.get("refs", {}).values())}
             for key in ("snapshots", "snapshot-log"):
                 metadata[key] = [one for one in metadata.get(key, []) if one["snapshot-id"] not in gone]
+        case "remove-statistics" | "remove-partition-statistics":
+            key = update["action"].removeprefix("remove-")
+            metadata[key] = [one for one in metadata[key] if one["snapshot-id"] != update["snapshot-id"]]
         case "add-schema":
             assert all(schema["schema-id"] != update["schema"]["schema-id"] for schema in metadata["schemas"])
             metadata["schemas"].append(update["schema"])

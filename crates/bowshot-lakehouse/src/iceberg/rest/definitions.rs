@@ -102,6 +102,7 @@ impl IcebergCatalog {
     ) -> Changed {
         let namespace = self.namespace(schema)?;
         let mut found = self.writable(schema, table).await?;
+        let (mut undetermined, mut last) = (false, CatalogFault::Conflict);
         for attempt in 0..ATTEMPTS {
             let Some(now) = found else {
                 return missing("table", table, Reason::UndefinedTable, if_exists);
@@ -109,24 +110,28 @@ impl IcebergCatalog {
             let Some(change) = SchemaChange::new(&now.state, (&namespace, table), changes)? else {
                 return Ok(false);
             };
-            let fault = match self.service().commit(&namespace, table, &change.request).await {
-                Ok(()) => None,
-                Err(fault) => Some(fault),
-            };
-            // Whoever reads next sees what there is now, and an answer that was lost may have been a good one.
+            let fault = self.service().commit_once(&namespace, table, &change.request).await.err();
+            undetermined |= fault.as_ref().is_some_and(CatalogFault::is_undetermined);
+            // Whoever reads next sees what there is now.
             found = match (self.writable(schema, table).await, fault) {
-                (Ok(Some(now)), Some(_)) if change.is_in(&now.state) => return Ok(true),
+                // An answer that was lost may have been a good one. Where none was, somebody else has made the same change.
+                (Ok(Some(now)), Some(_)) if undetermined && change.is_in(&now.state) => return Ok(true),
                 (Ok(_), None) => return Ok(true),
                 (Err(_), None) => {
                     self.forget(schema, table).await;
                     return Ok(true);
                 }
-                (Ok(found), Some(CatalogFault::Conflict)) => found,
+                (Ok(found), Some(fault))
+                    if fault.is_undetermined() || matches!(fault, CatalogFault::Conflict) =>
+                {
+                    last = fault;
+                    found
+                }
                 (_, Some(fault)) => return Err(fault.of(self.name())),
             };
             tokio::time::sleep(pause(attempt + 1)).await;
         }
-        Err(CatalogFault::Conflict.of(self.name()))
+        Err(last.of(self.name()))
     }
 
     /// Drops a table; whether its files go, the catalog decides.
