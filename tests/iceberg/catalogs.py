@@ -82,10 +82,13 @@ class Catalog(Web):
         place = pathlib.Path(self.warehouse, *key[0], new["name"])
         (place / "metadata").mkdir(parents=True)
         schema, spec = Schema.model_validate(new["schema"]), PartitionSpec.model_validate(new["partition-spec"])
-        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", new["properties"])
-        text = metadata.model_dump_json()
-        (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(text)
-        self.tables[key] = (f"file://{place}/metadata/first", json.loads(text))
+        version = int(new["properties"]["format-version"])
+        # This writer does not write version 3 itself; its metadata have one number more.
+        properties = {**new["properties"], "format-version": "2"}
+        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", properties)
+        text = json.loads(metadata.model_dump_json()) | ({"format-version": 3, "next-row-id": 0} if version == 3 else {})
+        (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(json.dumps(text))
+        self.tables[key] = (f"file://{place}/metadata/first", text)
         return 200
 
     def create_namespace(self, new):
@@ -144,6 +147,9 @@ def apply(metadata, update):
             assert all(known["snapshot-id"] != snapshot["snapshot-id"] for known in metadata.get("snapshots", []))
             metadata.setdefault("snapshots", []).append(snapshot)
             metadata["last-sequence-number"], metadata["last-updated-ms"] = snapshot["sequence-number"], snapshot["timestamp-ms"]
+            if metadata["format-version"] == 3:
+                assert snapshot["first-row-id"] == metadata["next-row-id"]
+                metadata["next-row-id"] += snapshot["added-rows"]
         case "set-snapshot-ref":
             assert (update["ref-name"], update["type"]) == ("main", "branch")
             metadata.setdefault("refs", {})["main"] = {"snapshot-id": update["snapshot-id"], "type": "branch"}

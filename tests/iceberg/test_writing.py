@@ -214,9 +214,8 @@ def test_what_is_refused(lake):
     refused(table.database, "INSERT INTO lake.db.t SELECT 1 / (id - 3), word FROM rows")
     refused(table.database, "INSERT INTO lake.db.nothing VALUES (1)", "nothing")
     assert table.files() == before, "files of a statement that fails are removed"
-    for version in (1, 3):
-        table.catalog.tables[("db",), "t"][1]["format-version"] = version
-        refused(table.database, "INSERT INTO lake.db.t VALUES (1, 'x')", f"version {version} of the Iceberg format")
+    table.catalog.tables[("db",), "t"][1]["format-version"] = 1
+    refused(table.database, "INSERT INTO lake.db.t VALUES (1, 'x')", "version 1 of the Iceberg format")
 
 
 def test_nobody_writes_unless_the_operator_says_so(lake):

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform, TableRewrite};
 use bowshot_files::FileCatalog;
-use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition};
+use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition, NewTable};
 use bowshot_tables::EntryName;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
@@ -76,8 +76,9 @@ impl Catalogs {
                 let partition: Vec<NewPartition> = new.partition.iter().map(partition).collect();
                 let name = (new.name.schema.as_str(), new.name.name.as_str());
                 let catalog = self.writable(&new.name.catalog)?;
-                let table = (new.columns.as_ref(), partition.as_slice());
-                catalog.create_table(name, table, new.if_not_exists).await
+                let columns = new.columns.as_ref();
+                let table = NewTable { columns, partition: &partition, version: new.format_version };
+                catalog.create_table(name, &table, new.if_not_exists).await
             }
             DatabaseDefinition::AlterTable { name, changes, if_exists } => {
                 let catalog = self.writable(&name.catalog)?;
@@ -145,6 +146,14 @@ impl TableRewrite for Rewrite {
     async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)> {
         let (open, places) = self.0.fragments().await?;
         Ok((Box::new(Self(open)), places))
+    }
+
+    fn deletes_in_place(&self, file: usize, rows: u64) -> bool {
+        self.0.deletes_in_place(file, rows)
+    }
+
+    fn delete(self: Box<Self>, file: usize, places: Vec<i64>) -> Result<Box<dyn TableRewrite>> {
+        Ok(Box::new(Self(self.0.delete(file, places)?)))
     }
 
     async fn replace(

@@ -7,6 +7,7 @@ use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEM
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
 pub use bowshot_lakehouse::iceberg::ColumnChange;
+pub(crate) use bowshot_lakehouse::row_lineage;
 pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
 use bowshot_tables::EntryName;
 use chrono::TimeDelta;
@@ -40,6 +41,19 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// `Unavailable` and `Timeout` for a database that does not answer; `Unsupported` for what cannot be read of it; `Denied` for a caller
     /// without a token that the database is to be asked with.
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>>;
+
+    /// The same for a statement that changes its rows, as [`TableRewrite::table`] has them: there may be columns that say which row a row
+    /// is ([`bowshot_lakehouse::row_lineage`]).
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    async fn rewritable(
+        &self,
+        name: &EntryName,
+        caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.table(name, caller).await
+    }
 
     /// The state of a database that all of a statement reads; none of one whose tables are read each at its own moment.
     ///
@@ -132,6 +146,15 @@ pub trait TableRewrite: fmt::Debug + Send {
     /// Those of the database.
     async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)>;
 
+    /// Whether so many rows of a file are deleted by their places, [`bowshot_lakehouse::row_lineage::ROW_PLACE`], and the others are not written again.
+    fn deletes_in_place(&self, file: usize, rows: u64) -> bool;
+
+    /// Deletes rows of a file by their places.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn delete(self: Box<Self>, file: usize, places: Vec<i64>) -> Result<Box<dyn TableRewrite>>;
+
     /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
@@ -189,6 +212,8 @@ pub struct NewDatabaseTable {
     pub name: EntryName,
     pub columns: SchemaRef,
     pub partition: Vec<PartitionField>,
+    /// The version of its format; that of the database for none.
+    pub format_version: Option<u32>,
     pub if_not_exists: bool,
 }
 

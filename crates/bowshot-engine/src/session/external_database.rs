@@ -12,7 +12,7 @@ use crate::write::Write;
 use crate::write::external_database::sent_rows;
 use crate::write::external_definition::DatabaseDefine;
 use crate::write::external_rewrite::{
-    DatabaseRewrite, acts, new_rows, over_file, over_source, rows_after, source_of,
+    DatabaseRewrite, acting_places, acts, new_rows, over_file, over_source, rows_after, rows_put, source_of,
 };
 use crate::write::merge::{TWICE, changed_twice};
 use crate::write::rows::{checked, stream};
@@ -124,23 +124,23 @@ impl EngineSession {
         let files = if rewrite.changes_rows() { open.files() } else { Vec::new() };
         for (place, file) in files.iter().enumerate() {
             let query = over_file(&query, file)?;
-            let (mut acting, origin) = stream(&state, &acts(query.clone())?).await?;
-            let mut count = 0;
-            while let Some(batch) = acting.next().await {
-                let batch = batch.map_err(classify)?;
-                let acts = batch.columns().first().and_then(|acts| acts.as_primitive_opt::<Int64Type>());
-                if acts.is_some_and(|acts| acts.values().contains(&TWICE)) {
-                    return Err(changed_twice(&rewrite.name));
+            let count = acting_rows(&state, &query, &rewrite.name).await?;
+            changed += count;
+            let (replaced, query) = match count {
+                0 => continue,
+                count if open.deletes_in_place(place, count) => {
+                    let places = places_of(&state, &acting_places(query.clone())?).await?;
+                    open = open.delete(place, places)?;
+                    if rewrite.touched.updates.is_none() {
+                        continue;
+                    }
+                    (None, rows_put(query)?)
                 }
-                count += batch.num_rows() as u64;
-            }
+                _ => (Some(place), rows_after(query)?),
+            };
+            let (rows, origin) = stream(&state, &query).await?;
+            open = open.replace(replaced, rows).await?;
             checked(origin.as_ref())?;
-            if count > 0 {
-                let (rows, origin) = stream(&state, &rows_after(query)?).await?;
-                open = open.replace(Some(place), rows).await?;
-                checked(origin.as_ref())?;
-                changed += count;
-            }
         }
         if rewrite.touched.inserts.is_some() {
             let query = new_rows(over_file(&query, &open.table())?)?;
@@ -206,6 +206,38 @@ impl EngineSession {
             }
         }
     }
+}
+
+/// How many rows of a file do not stay as they are.
+async fn acting_rows(state: &SessionState, query: &LogicalPlan, table: &EntryName) -> Result<u64> {
+    let (mut rows, origin) = stream(state, &acts(query.clone())?).await?;
+    let mut count = 0;
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(classify)?;
+        if numbers(&batch).contains(&TWICE) {
+            return Err(changed_twice(table));
+        }
+        count += batch.num_rows() as u64;
+    }
+    checked(origin.as_ref())?;
+    Ok(count)
+}
+
+/// The places of rows in a file, of which there are few.
+async fn places_of(state: &SessionState, query: &LogicalPlan) -> Result<Vec<i64>> {
+    let (mut rows, origin) = stream(state, query).await?;
+    let mut places = Vec::new();
+    while let Some(batch) = rows.next().await {
+        places.extend_from_slice(numbers(&batch.map_err(classify)?));
+    }
+    checked(origin.as_ref())?;
+    Ok(places)
+}
+
+/// The values of the first column.
+fn numbers(batch: &RecordBatch) -> &[i64] {
+    let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+    column.map(|column| &**column.values()).unwrap_or_default()
 }
 
 /// The query with the source of a MERGE as a table: its rows are computed once, with however many files they are joined.

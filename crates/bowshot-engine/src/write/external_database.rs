@@ -63,9 +63,17 @@ pub(super) async fn insert(
 
 pub(super) async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
     let table = names.parts.databases.table(name, names.access.principal()).await?;
-    table.ok_or_else(|| {
-        Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
-    })
+    table.ok_or_else(|| not_found(name))
+}
+
+/// The same with the columns that only whoever writes rows again sees.
+pub(super) async fn rewritable(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
+    let table = names.parts.databases.rewritable(name, names.access.principal()).await?;
+    table.ok_or_else(|| not_found(name))
+}
+
+fn not_found(name: &EntryName) -> Error {
+    Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
 }
 
 fn check_no_policies(name: &EntryName, names: &Names) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::{Names, ident, last};
+use crate::databases::row_lineage::{self, LAST_CHANGE, ROW_PLACE};
 use crate::error::classify;
 use crate::plan;
 use crate::write::merge::{ACT, PUT, TAKE};
@@ -18,7 +19,7 @@ use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::{Field, FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, TableReference};
+use datafusion::common::{Column, ScalarValue, TableReference};
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, lit, when};
 use datafusion::sql::parser::Statement as Parsed;
@@ -169,7 +170,7 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
         ))
         .with_hint("name them with WHERE, without USING, FROM, joins, RETURNING, ORDER BY and LIMIT"));
     }
-    let table = external_database::found(&rewrite.name, names).await?;
+    let table = external_database::rewritable(&rewrite.name, names).await?;
     let values = assigned(assignments.unwrap_or_default(), &table.schema(), &rewrite.name)?;
     let table = with_plain_types(table, |column| values.contains_key(column)).map_err(classify)?;
     let schema = table.schema();
@@ -215,7 +216,7 @@ fn assigned(
     let mut values = BTreeMap::new();
     for (target, value) in tuple_assignment::split(assignments)? {
         let column = ident(&last(&target)?);
-        if schema.field_with_name(&column).is_err() {
+        if schema.field_with_name(&column).is_err() || row_lineage::is_hidden(&column) {
             return Err(Error::not_found(format!("`{table}` has no column `{column}`"))
                 .with_reason(Reason::UndefinedColumn));
         }
@@ -250,12 +251,14 @@ pub(super) fn become_rows(
     let mut columns = vec![lit(false).alias(IS_NEW), plain(ACT).alias(ACT)];
     for field in schema.fields() {
         let name = field.name();
-        columns.push(match updated.contains(name) {
-            true => {
-                let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
-                when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name)
-            }
-            false => plain(name).alias(name),
+        let new = match updated.contains(name) {
+            true => Some(cast(plain(&format!("{NEW}{name}")), field.data_type().clone())),
+            // That of the statement, whose number is not known yet.
+            false => (name == LAST_CHANGE).then(|| lit(ScalarValue::Int64(None))),
+        };
+        columns.push(match new {
+            Some(new) => when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name),
+            None => plain(name).alias(name),
         });
     }
     LogicalPlanBuilder::from(plan).project(columns)?.build()
@@ -352,10 +355,30 @@ pub(crate) fn over_source(plan: LogicalPlan, rows: &Arc<dyn TableProvider>) -> R
 /// # Errors
 /// None that is expected.
 pub(crate) fn acts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    acting(plan, ACT)
+}
+
+/// Their places in the file, of a table that has them: see [`ROW_PLACE`].
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn acting_places(plan: LogicalPlan) -> Result<LogicalPlan> {
+    acting(plan, ROW_PLACE)
+}
+
+fn acting(plan: LogicalPlan, column: &str) -> Result<LogicalPlan> {
     let found = LogicalPlanBuilder::from(plan)
         .filter(Expr::Not(Box::new(plain(IS_NEW))).and(plain(ACT).is_not_null()));
-    let found = found.and_then(|found| found.project([plain(ACT)])?.build());
+    let found = found.and_then(|found| found.project([plain(column)])?.build());
     found.map_err(classify)
+}
+
+/// The rows of a file that stay and become others, as they are then.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn rows_put(plan: LogicalPlan) -> Result<LogicalPlan> {
+    columns_where(plan, Expr::Not(Box::new(plain(IS_NEW))).and(plain(ACT).eq(lit(PUT))))
 }
 
 /// The rows that a file has afterwards.
@@ -377,7 +400,8 @@ pub(crate) fn new_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn columns_where(plan: LogicalPlan, condition: Expr) -> Result<LogicalPlan> {
     let fields = plan.schema().fields().iter().map(|field| field.name().as_str());
-    let columns: Vec<Expr> = fields.filter(|name| ![IS_NEW, ACT].contains(name)).map(plain).collect();
+    let columns: Vec<Expr> =
+        fields.filter(|name| ![IS_NEW, ACT, ROW_PLACE].contains(name)).map(plain).collect();
     let rows = LogicalPlanBuilder::from(plan).filter(condition);
     rows.and_then(|rows| rows.project(columns)?.build()).map_err(classify)
 }

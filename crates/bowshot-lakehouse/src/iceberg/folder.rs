@@ -108,7 +108,7 @@ impl IcebergFolder {
     ) -> Result<LakeTable, Error> {
         let (version, snapshot) = self.look(given, as_of).await?;
         let store = Arc::clone(&self.workshop.sources.store);
-        Ok(LakeTable { name: name.to_owned(), snapshot, version, store })
+        Ok(LakeTable { name: name.to_owned(), snapshot, version, store, lineage: None })
     }
 
     /// Number of the data files.

@@ -59,6 +59,7 @@ pub(super) struct IcebergField {
     #[serde(rename = "type")]
     pub(super) data_type: IcebergType,
     pub(super) initial_default: Option<Value>,
+    pub(super) write_default: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]

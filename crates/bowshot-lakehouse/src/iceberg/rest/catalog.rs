@@ -175,6 +175,23 @@ impl IcebergCatalog {
         table: &str,
         as_of: Option<AsOf>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.lake_table(schema, table, as_of).await?.map(|found| Arc::new(found) as Arc<_>))
+    }
+
+    /// The same with the lineage of its rows as columns, if they have one: for whoever writes them again.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub async fn table_with_lineage(
+        &self,
+        schema: &str,
+        table: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        let found = self.lake_table(schema, table, None).await?;
+        Ok(found.map(|found| Arc::new(found.with_lineage().unwrap_or(found)) as Arc<_>))
+    }
+
+    async fn lake_table(&self, schema: &str, table: &str, as_of: Option<AsOf>) -> Result<Option<LakeTable>> {
         if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);
         }
@@ -188,8 +205,7 @@ impl IcebergCatalog {
             return Ok(None);
         };
         let found = known.folder.table_of(table, Some(given), as_of).await;
-        let found = found.map_err(|error| error.of_table(table))?;
-        Ok(Some(Arc::new(found)))
+        Ok(Some(found.map_err(|error| error.of_table(table))?))
     }
 
     /// What the catalog says of a table, now or lately.

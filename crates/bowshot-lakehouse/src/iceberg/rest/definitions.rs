@@ -1,12 +1,11 @@
 //! Tables and namespaces that are made and dropped in a catalog. What is dropped is what the catalog lists by exactly that name, since
 //! rights go by names.
 
-use super::super::write::{ColumnChange, NewPartition, SchemaChange, table_request};
+use super::super::write::{ColumnChange, NewTable, SchemaChange, table_request};
 use super::catalog::IcebergCatalog;
 use super::fault::CatalogFault;
 use super::insert::{ATTEMPTS, pause};
 use super::names::{is_name, parts};
-use arrow::datatypes::Schema;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 
 /// Whether a change has changed something: what is to be there may be there already.
@@ -57,14 +56,14 @@ impl IcebergCatalog {
     pub async fn create_table(
         &self,
         (schema, table): (&str, &str),
-        (columns, partition): (&Schema, &[NewPartition]),
+        definition: &NewTable<'_>,
         if_not_exists: bool,
     ) -> Changed {
         let namespace = self.namespace(schema)?;
         if !is_name(table) {
             return Err(Error::invalid("this cannot be the name of a table of a catalog"));
         }
-        let new = table_request(table, columns, partition)?;
+        let new = table_request(table, definition)?;
         match self.service().create_table(&namespace, &new).await {
             Ok(()) => {}
             Err(CatalogFault::Conflict) if if_not_exists => return Ok(false),

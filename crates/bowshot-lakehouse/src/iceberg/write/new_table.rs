@@ -2,12 +2,17 @@
 
 use super::super::metadata::IcebergField;
 use super::super::types;
+use super::table_state::VERSIONS;
 use super::transform::Transform;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bowshot_api::{Error, Reason, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The version of a table for which none is asked.
+const DEFAULT_VERSION: u32 = 2;
+/// The first version that has types of nanoseconds.
+const WITH_NANOSECONDS: u32 = 3;
 /// Number of the first partition field.
 const FIRST_PARTITION: usize = 1000;
 const UUID: &str = "arrow.uuid";
@@ -19,16 +24,31 @@ pub struct NewPartition {
     pub column: String,
 }
 
+/// A table that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTable<'a> {
+    pub columns: &'a Schema,
+    pub partition: &'a [NewPartition],
+    /// The version of the format; 2 for none.
+    pub version: Option<u32>,
+}
+
 /// What a catalog is asked for.
 ///
 /// # Errors
-/// `Unsupported` for types that the format does not have; `Invalid` for partitions that make no sense.
-pub(in super::super) fn table_request(
-    name: &str,
-    schema: &Schema,
-    partition: &[NewPartition],
-) -> Result<Value> {
-    let mut numbers = Numbers(i32::try_from(schema.fields().len()).unwrap_or(i32::MAX));
+/// `Unsupported` for types that the format does not have, and for versions that are not written; `Invalid` for partitions that make no
+/// sense.
+pub(in super::super) fn table_request(name: &str, new: &NewTable<'_>) -> Result<Value> {
+    let NewTable { columns: schema, partition, version } = *new;
+    let version = version.unwrap_or(DEFAULT_VERSION);
+    if !VERSIONS.contains(&version) {
+        return Err(Error::unsupported(format!(
+            "a table of version {version} of the Iceberg format is not made"
+        ))
+        .with_hint("ask for version 2 or 3"));
+    }
+    let last = i32::try_from(schema.fields().len()).unwrap_or(i32::MAX);
+    let mut numbers = Numbers { last, version };
     let mut fields = Vec::with_capacity(schema.fields().len());
     for (number, field) in (1_i32..).zip(schema.fields()) {
         let data_type = numbers.checked_type(field)?;
@@ -43,7 +63,7 @@ pub(in super::super) fn table_request(
         "schema": {"type": "struct", "schema-id": 0, "fields": fields},
         "partition-spec": {"spec-id": 0, "fields": spec},
         "stage-create": false,
-        "properties": {"format-version": "2"},
+        "properties": {"format-version": version.to_string()},
     }))
 }
 
@@ -85,8 +105,11 @@ fn partition_name(transform: &str, column: &str) -> String {
     }
 }
 
-/// The last number that was given to a field.
-pub(super) struct Numbers(pub(super) i32);
+/// The last number that was given to a field, in a table of this version.
+pub(super) struct Numbers {
+    pub(super) last: i32,
+    pub(super) version: u32,
+}
 
 impl Numbers {
     /// # Errors
@@ -94,14 +117,15 @@ impl Numbers {
     pub(super) fn checked_type(&mut self, field: &Field) -> Result<Value> {
         self.type_of(field).ok_or_else(|| {
             let message = format!("column `{}` has the type {}", field.name(), field.data_type());
-            Error::unsupported(format!("{message}, which Iceberg tables of version 2 do not have"))
+            let version = self.version;
+            Error::unsupported(format!("{message}, which Iceberg tables of version {version} do not have"))
                 .with_hint("use another type, such as VARCHAR")
         })
     }
 
     pub(super) fn next(&mut self) -> i32 {
-        self.0 = self.0.saturating_add(1);
-        self.0
+        self.last = self.last.saturating_add(1);
+        self.last
     }
 
     /// `None` for a type that the format does not have.
@@ -128,6 +152,9 @@ impl Numbers {
             DataType::FixedSizeBinary(length) if *length > 0 => json!(format!("fixed[{length}]")),
             DataType::Date32 => json!("date"),
             DataType::Time32(_) | DataType::Time64(_) => json!("time"),
+            DataType::Timestamp(TimeUnit::Nanosecond, zone) if self.version >= WITH_NANOSECONDS => {
+                if zone.is_some() { json!("timestamptz_ns") } else { json!("timestamp_ns") }
+            }
             DataType::Timestamp(_, None) => json!("timestamp"),
             DataType::Timestamp(_, Some(_)) => json!("timestamptz"),
             DataType::List(element) | DataType::LargeList(element) => {
@@ -167,7 +194,6 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::TimeUnit;
     use std::sync::Arc;
 
     fn partition(transform: &str, column: &str) -> NewPartition {
@@ -184,10 +210,24 @@ mod tests {
         ])
     }
 
+    fn request(columns: &Schema, partition: &[NewPartition]) -> Result<Value> {
+        table_request("t", &NewTable { columns, partition, version: None })
+    }
+
+    #[test]
+    fn the_version_decides_about_types() {
+        let schema = schema();
+        let of = |version| table_request("t", &NewTable { columns: &schema, partition: &[], version });
+        let third = of(Some(3)).unwrap();
+        assert_eq!(third["schema"]["fields"][1]["type"], "timestamptz_ns");
+        assert_eq!(third["properties"]["format-version"], "3");
+        assert_eq!(of(None).unwrap()["properties"]["format-version"], "2");
+        assert!(of(Some(1)).is_err() && of(Some(4)).is_err());
+    }
+
     #[test]
     fn columns_and_partitions_are_those_of_the_format() {
-        let made =
-            table_request("t", &schema(), &[partition("day", "at"), partition("bucket[16]", "id")]).unwrap();
+        let made = request(&schema(), &[partition("day", "at"), partition("bucket[16]", "id")]).unwrap();
         let fields = &made["schema"]["fields"];
         assert_eq!(fields[0], json!({"id": 1, "name": "id", "required": true, "type": "long"}));
         assert_eq!(fields[1]["type"], "timestamptz");
@@ -204,11 +244,11 @@ mod tests {
     #[test]
     fn what_the_format_does_not_have_is_refused() {
         let odd = Schema::new(vec![Field::new("n", DataType::UInt64, true)]);
-        assert!(table_request("t", &odd, &[]).unwrap_err().message().contains("`n`"));
+        assert!(request(&odd, &[]).unwrap_err().message().contains("`n`"));
         for odd in [partition("day", "id"), partition("identity", "none"), partition("hash", "id")] {
-            assert!(table_request("t", &schema(), &[odd]).is_err());
+            assert!(request(&schema(), &[odd]).is_err());
         }
         let twice = [partition("bucket[2]", "id"), partition("bucket[4]", "id")];
-        assert!(table_request("t", &schema(), &twice).unwrap_err().message().contains("twice"));
+        assert!(request(&schema(), &twice).unwrap_err().message().contains("twice"));
     }
 }
