@@ -134,6 +134,10 @@ def holds(metadata, required):
             return metadata["current-schema-id"] == required["current-schema-id"]
         case "assert-last-assigned-field-id":
             return metadata["last-column-id"] == required["last-assigned-field-id"]
+        case "assert-default-spec-id":
+            return metadata["default-spec-id"] == required["default-spec-id"]
+        case "assert-last-assigned-partition-id":
+            return metadata["last-partition-id"] == required["last-assigned-partition-id"]
     raise ValueError(required)
 
 
@@ -151,11 +155,22 @@ def apply(metadata, update):
                 assert snapshot["first-row-id"] == metadata["next-row-id"]
                 metadata["next-row-id"] += snapshot["added-rows"]
         case "set-snapshot-ref":
-            assert (update["ref-name"], update["type"]) == ("main", "branch")
-            metadata.setdefault("refs", {})["main"] = {"snapshot-id": update["snapshot-id"], "type": "branch"}
+            assert any(known["snapshot-id"] == update["snapshot-id"] for known in metadata["snapshots"])
+            metadata.setdefault("refs", {})[update["ref-name"]] = {"snapshot-id": update["snapshot-id"], "type": update["type"]}
+            if update["ref-name"] != "main":
+                return
             metadata["current-snapshot-id"] = update["snapshot-id"]
             entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
             metadata.setdefault("snapshot-log", []).append(entry)
+        case "remove-snapshot-ref":
+            del metadata["refs"][update["ref-name"]]
+        case "add-spec":
+            assert all(spec["spec-id"] != update["spec"]["spec-id"] for spec in metadata["partition-specs"])
+            metadata["partition-specs"].append(update["spec"])
+            metadata["last-partition-id"] = max(metadata["last-partition-id"], *(field["field-id"] for field in update["spec"]["fields"]), 0)
+        case "set-default-spec":
+            last = metadata["partition-specs"][-1]["spec-id"]
+            metadata["default-spec-id"] = last if update["spec-id"] == -1 else update["spec-id"]
         case "remove-snapshots":
             gone = set(update["snapshot-ids"])
             assert not gone & {current(metadata), *(ref["snapshot-id"] for ref in metadata.get("refs", {}).values())}

@@ -269,6 +269,18 @@ impl Databases for ExternalDatabases {
         }
     }
 
+    async fn referenced_state(
+        &self,
+        name: &EntryName,
+        reference: &str,
+        _caller: &Principal,
+    ) -> Result<Option<u64>> {
+        match self.catalogs.find(&name.catalog) {
+            Some(catalog) => catalog.referenced_state(&name.schema, &name.name, reference).await,
+            None => Ok(None),
+        }
+    }
+
     fn check_writable(&self, database: &str) -> Result<()> {
         if self.lakes.get(database).is_some() {
             return Err(ducklake::only_read(database));

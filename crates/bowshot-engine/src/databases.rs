@@ -8,7 +8,7 @@ use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
 pub use bowshot_lakehouse::iceberg::ColumnChange;
 pub(crate) use bowshot_lakehouse::row_lineage;
-pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
+pub use bowshot_sql::{Attachment, LayoutChange, PartitionField, PartitionTransform, ReferenceKind};
 use bowshot_tables::EntryName;
 use chrono::TimeDelta;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -73,6 +73,19 @@ pub trait Databases: fmt::Debug + Send + Sync {
         as_of: AsOf,
         caller: &Principal,
     ) -> Result<Option<Arc<dyn TableProvider>>>;
+
+    /// The number of the state of a table that a branch or a tag names. Databases whose tables keep no states have none.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    async fn referenced_state(
+        &self,
+        _name: &EntryName,
+        _reference: &str,
+        _caller: &Principal,
+    ) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// Whether rows may be added to tables of a database at all.
     ///
@@ -189,6 +202,12 @@ pub enum DatabaseDefinition {
     AlterTable {
         name: EntryName,
         changes: Vec<ColumnChange>,
+        if_exists: bool,
+    },
+    /// Changes how rows are partitioned from now on, or what states are called.
+    AlterLayout {
+        name: EntryName,
+        change: LayoutChange,
         if_exists: bool,
     },
     DropTable {

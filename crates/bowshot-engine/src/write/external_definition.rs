@@ -35,6 +35,7 @@ impl DatabaseDefine {
             | DatabaseDefinition::DropSchema { database, .. } => database,
             DatabaseDefinition::CreateTable(new) => &new.name.catalog,
             DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::AlterLayout { name, .. }
             | DatabaseDefinition::DropTable { name, .. }
             | DatabaseDefinition::Optimize { name }
             | DatabaseDefinition::Vacuum { name, .. } => &name.catalog,

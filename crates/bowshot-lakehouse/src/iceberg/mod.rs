@@ -16,4 +16,4 @@ mod write;
 
 pub(crate) use folder::IcebergFolder;
 pub use rest::{IcebergCatalog, IcebergRewrite, IcebergSettings};
-pub use write::{ColumnChange, NewPartition, NewTable};
+pub use write::{ColumnChange, NewPartition, NewTable, PartitionChange, ReferenceChange, TableAlteration};

@@ -1,4 +1,4 @@
-//! `FROM t FOR VERSION AS OF 3` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so the name
+//! `FROM t FOR VERSION AS OF 3`, `… AS OF 'tag'` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so the name
 //! carries which state is meant, in a form that no text can have.
 
 use super::changes;
@@ -25,14 +25,17 @@ pub enum AsOf<'name> {
     Version(u64),
     /// The state at that time, as it was written.
     Time(&'name str),
+    /// The state that a branch or a tag names.
+    Reference(&'name str),
 }
 
 /// The name of a table and which state of it is meant, of a name that [`super::statement`] has made.
 pub fn marked(name: &str) -> Option<(&str, AsOf<'_>)> {
     let (state, name) = name.strip_prefix(MARK)?.split_once(MARK)?;
-    let state = match state.strip_prefix('@') {
-        Some(time) => AsOf::Time(time),
-        None => AsOf::Version(state.parse().ok()?),
+    let state = match state.split_at_checked(1) {
+        Some(("@", time)) => AsOf::Time(time),
+        Some(("#", reference)) => AsOf::Reference(reference),
+        _ => AsOf::Version(state.parse().ok()?),
     };
     Some((name, state))
 }
@@ -132,7 +135,7 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };
     let Some(version) = version.take() else { return Ok(()) };
     let state = match version {
-        TableVersion::VersionAsOf(expr) => number(&expr)?,
+        TableVersion::VersionAsOf(expr) => version_or_name(&expr)?,
         TableVersion::TimestampAsOf(expr) => format!("@{}", time(&expr)?),
         other => {
             return Err(Error::unsupported(format!("`{other}` is not supported"))
@@ -148,17 +151,26 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-fn number(expr: &Expr) -> Result<String> {
+/// A number, or the name of a branch or a tag in quotes.
+fn version_or_name(expr: &Expr) -> Result<String> {
     let refused = || {
         Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table"))
-            .with_hint("write a number, as in `FOR VERSION AS OF 3`")
+            .with_hint("write a number, as in `FOR VERSION AS OF 3`, or the name of a branch or a tag: `FOR VERSION AS OF 'v1'`")
     };
     let Expr::Value(value) = expr else { return Err(refused()) };
     if matches!(value.value, Value::Placeholder(_)) {
         return Err(parameter());
     }
-    let Value::Number(number, _) = &value.value else { return Err(refused()) };
-    number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused())
+    let (text, is_name) = match &value.value {
+        Value::Number(number, _) => (number, false),
+        Value::SingleQuotedString(name) => (name, !name.is_empty() && !name.contains(MARK)),
+        _ => return Err(refused()),
+    };
+    match text.parse::<u64>() {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) if is_name => Ok(format!("#{text}")),
+        Err(_) => Err(refused()),
+    }
 }
 
 fn time(expr: &Expr) -> Result<String> {
@@ -195,7 +207,20 @@ fn parameter() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::unmarked;
+    use super::{AsOf, marked, unmarked};
+
+    #[test]
+    fn names_carry_which_state_is_meant() {
+        for (name, wanted) in [
+            ("\u{2}7\u{2}t", Some(AsOf::Version(7))),
+            ("\u{2}@2999-01-01\u{2}t", Some(AsOf::Time("2999-01-01"))),
+            ("\u{2}#v1\u{2}t", Some(AsOf::Reference("v1"))),
+            ("\u{2}x\u{2}t", None),
+            ("t", None),
+        ] {
+            assert_eq!(marked(name), wanted.map(|wanted| ("t", wanted)), "{name:?}");
+        }
+    }
 
     #[test]
     fn messages_name_the_table() {

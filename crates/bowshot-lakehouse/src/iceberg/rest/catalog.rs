@@ -191,7 +191,17 @@ impl IcebergCatalog {
         Ok(found.map(|found| Arc::new(found.with_lineage().unwrap_or(found)) as Arc<_>))
     }
 
-    async fn lake_table(&self, schema: &str, table: &str, as_of: Option<AsOf>) -> Result<Option<LakeTable>> {
+    /// The number of the state of a table that a branch or a tag names.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub async fn referenced_state(&self, schema: &str, table: &str, name: &str) -> Result<Option<u64>> {
+        let found = self.known_table(schema, table).await?;
+        Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))
+    }
+
+    /// What is known of a table that is there.
+    async fn known_table(&self, schema: &str, table: &str) -> Result<Option<(Arc<Known>, Given)>> {
         if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);
         }
@@ -200,10 +210,14 @@ impl IcebergCatalog {
             let mut slot = slot.lock().await;
             self.look(&mut slot, schema, table).await?
         };
-        let Some((known, given)) = found else {
+        if found.is_none() {
             self.tables.lock().remove(&(schema.to_owned(), table.to_owned()));
-            return Ok(None);
-        };
+        }
+        Ok(found)
+    }
+
+    async fn lake_table(&self, schema: &str, table: &str, as_of: Option<AsOf>) -> Result<Option<LakeTable>> {
+        let Some((known, given)) = self.known_table(schema, table).await? else { return Ok(None) };
         let found = known.folder.table_of(table, Some(given), as_of).await;
         Ok(Some(found.map_err(|error| error.of_table(table))?))
     }

@@ -1,7 +1,7 @@
 //! Tables and namespaces that are made and dropped in a catalog. What is dropped is what the catalog lists by exactly that name, since
 //! rights go by names.
 
-use super::super::write::{ColumnChange, NewTable, SchemaChange, table_request};
+use super::super::write::{NewTable, TableAlteration, TableChange, table_request};
 use super::catalog::IcebergCatalog;
 use super::fault::CatalogFault;
 use super::insert::{ATTEMPTS, pause};
@@ -88,7 +88,7 @@ impl IcebergCatalog {
         }
     }
 
-    /// Changes the columns of a table, all of them or none. Where others are faster, the change is made anew of what they have left.
+    /// Changes what a table is, all of it or nothing. Where others are faster, the change is made anew of what they have left.
     ///
     /// # Errors
     /// `NotFound` unless that is allowed; `Unsupported` for what files that are there do not allow; `Conflict` where others change the
@@ -96,7 +96,7 @@ impl IcebergCatalog {
     pub async fn alter_table(
         &self,
         (schema, table): (&str, &str),
-        changes: &[ColumnChange],
+        alteration: &TableAlteration,
         if_exists: bool,
     ) -> Changed {
         let namespace = self.namespace(schema)?;
@@ -106,10 +106,10 @@ impl IcebergCatalog {
             let Some(now) = found else {
                 return missing("table", table, Reason::UndefinedTable, if_exists);
             };
-            let Some(change) = SchemaChange::new(&now.state, (&namespace, table), changes)? else {
+            let Some(change) = TableChange::new(&now.state, (&namespace, table), alteration)? else {
                 return Ok(false);
             };
-            let fault = self.service().commit_once(&namespace, table, &change.request).await.err();
+            let fault = self.service().commit_once(&namespace, table, change.request()).await.err();
             undetermined |= fault.as_ref().is_some_and(CatalogFault::is_undetermined);
             // Whoever reads next sees what there is now.
             found = match (self.writable(schema, table).await, fault) {

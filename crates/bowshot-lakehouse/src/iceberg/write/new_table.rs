@@ -4,6 +4,7 @@ use super::super::metadata::IcebergField;
 use super::super::types;
 use super::table_state::VERSIONS;
 use super::transform::Transform;
+use crate::columns::LakeColumn;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bowshot_api::{Error, Reason, Result};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ const DEFAULT_VERSION: u32 = 2;
 /// The first version that has types of nanoseconds.
 const WITH_NANOSECONDS: u32 = 3;
 /// Number of the first partition field.
-const FIRST_PARTITION: usize = 1000;
+const FIRST_PARTITION: i64 = 1000;
 const UUID: &str = "arrow.uuid";
 
 /// One of the values that the rows of a new table are partitioned by: a transform as the format writes it, and a column.
@@ -72,28 +73,41 @@ fn spec(fields: &Value, partition: &[NewPartition]) -> Result<Vec<Value>> {
         .map_err(|error| Error::internal("the columns of a new table cannot be read").with_source(error))?;
     let columns = types::columns(&parsed).map_err(Error::unsupported)?;
     let mut spec: Vec<Value> = Vec::with_capacity(partition.len());
-    for (number, NewPartition { transform, column }) in (FIRST_PARTITION..).zip(partition) {
-        let found = columns.iter().find(|known| known.field.name() == column).ok_or_else(|| {
-            Error::not_found(format!("the table has no column `{column}` to be partitioned by"))
-                .with_reason(Reason::UndefinedColumn)
-        })?;
-        let made =
-            Transform::parse(transform).and_then(|transform| transform.result(found.field.data_type()));
-        if made.is_none() {
-            return Err(Error::invalid(format!(
-                "rows cannot be partitioned by {transform} of `{column}`: it is of the type {}",
-                found.field.data_type()
-            )));
-        }
-        let name = partition_name(transform, column);
-        if spec.iter().any(|other| other["name"] == name) {
+    for (number, field) in (FIRST_PARTITION..).zip(partition) {
+        let NewPartition { transform, column } = field;
+        let found = columns.iter().find(|known| known.field.name() == column);
+        let made = partition_field(found, field, number)?;
+        if spec.iter().any(|other| other["name"] == made["name"]) {
             return Err(Error::invalid(format!("rows are partitioned by {transform} of `{column}` twice")));
         }
-        spec.push(json!({
-            "source-id": found.number, "field-id": number, "name": name, "transform": transform,
-        }));
+        spec.push(made);
     }
     Ok(spec)
+}
+
+/// A field of a specification, of a column if it was found.
+///
+/// # Errors
+/// `NotFound` without the column; `Invalid` for a transform that makes no sense for it.
+pub(super) fn partition_field(
+    column: Option<&LakeColumn>,
+    NewPartition { transform, column: name }: &NewPartition,
+    number: i64,
+) -> Result<Value> {
+    let found = column.ok_or_else(|| {
+        Error::not_found(format!("the table has no column `{name}` to be partitioned by"))
+            .with_reason(Reason::UndefinedColumn)
+    })?;
+    let data_type = found.field.data_type();
+    if Transform::parse(transform).and_then(|transform| transform.result(data_type)).is_none() {
+        return Err(Error::invalid(format!(
+            "rows cannot be partitioned by {transform} of `{name}`: it is of the type {data_type}"
+        )));
+    }
+    Ok(json!({
+        "source-id": found.number, "field-id": number, "name": partition_name(transform, name),
+        "transform": transform,
+    }))
 }
 
 /// As other writers call it.

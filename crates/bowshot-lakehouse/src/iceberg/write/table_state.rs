@@ -240,6 +240,15 @@ impl Target {
         Ok(Self { schema: Arc::new(Schema::new(fields)), ..self })
     }
 
+    pub(super) fn column_names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.field.name().as_str()).collect()
+    }
+
+    /// The columns with their numbers.
+    pub(super) fn column_numbers(&self) -> Vec<(&str, i32)> {
+        self.columns.iter().map(|column| (column.field.name().as_str(), column.number)).collect()
+    }
+
     /// What the metadata call a file of the table.
     pub(super) fn address(&self, name: &str) -> String {
         format!("{}/{name}", self.location)
