@@ -16,6 +16,7 @@ use crate::plan::allowed::{check_nodes, refusal};
 use crate::plan::plan_limits;
 use crate::secured_scan;
 use crate::write::Write;
+use crate::write::copy::CopyIn;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
@@ -79,6 +80,7 @@ impl Change {
         !matches!(
             self.write.as_ref(),
             Write::CopyOut(_)
+                | Write::CopyIn(CopyIn { in_database: true, .. })
                 | Write::DatabaseInsert(_)
                 | Write::DatabaseDefine(_)
                 | Write::DatabaseRewrite(_)
@@ -95,6 +97,7 @@ impl Change {
         matches!(
             self.write.as_ref(),
             Write::Ddl(Ddl::Vacuum { .. })
+                | Write::CopyIn(CopyIn { in_database: true, .. })
                 | Write::DatabaseInsert(_)
                 | Write::DatabaseDefine(_)
                 | Write::DatabaseRewrite(_)

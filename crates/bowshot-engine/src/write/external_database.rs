@@ -11,7 +11,7 @@ use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, change, insert as own};
 use bowshot_api::{BatchStream, Error, IfExists, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_tables::EntryName;
+use bowshot_tables::{Column, Definition, EntryName, Storage};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
@@ -70,6 +70,22 @@ pub(super) async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn Tab
 pub(super) async fn rewritable(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
     let table = names.parts.databases.rewritable(name, names.access.principal()).await?;
     table.ok_or_else(|| not_found(name))
+}
+
+/// The columns of such a table, of which the database alone knows more.
+pub(super) fn definition<'f>(fields: impl Iterator<Item = &'f FieldRef>) -> Definition {
+    let columns = fields.map(|field| Column { field: Arc::clone(field), default: None, comment: None });
+    Definition { storage: Storage::Memory, columns: columns.collect(), ..Definition::default() }
+}
+
+/// The columns as values have them that no file of the database has had before. Who takes the rows refuses NULL; a plan would not name
+/// the column.
+pub(super) fn plain_fields(columns: &SchemaRef) -> Vec<FieldRef> {
+    let plain = |field: &FieldRef| {
+        let data_type = plain_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true))
+    };
+    columns.fields().iter().map(plain).collect()
 }
 
 fn not_found(name: &EntryName) -> Error {
@@ -182,12 +198,7 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     insert.table_alias = None;
     let visible = own::planned_apart(&mut insert, visible).await?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
-    // Who takes the rows refuses NULL; a plan would not name the column.
-    let fields = columns.fields().iter().map(|field| {
-        let data_type = plain_type(field.data_type());
-        field.as_ref().clone().with_data_type(data_type).with_nullable(true)
-    });
-    let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let columns = Arc::new(Schema::new(plain_fields(&columns)));
     let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
     let plan = plan::logical(&state, statement).await.map_err(classify)?;
     match plan {

@@ -7,6 +7,7 @@ use crate::databases::row_lineage::is_hidden;
 use crate::error::classify;
 use crate::plan;
 use crate::write::change::{self, ADDRESS};
+use crate::write::external_database::definition;
 use crate::write::external_rewrite::{
     DatabaseRewrite, IS_NEW, NEW, SOURCE_ROWS, become_rows, plain, with_plain_types,
 };
@@ -15,8 +16,8 @@ use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, external_database, nulls};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::read_query;
-use bowshot_tables::{Column, Definition, EntryName, Storage};
-use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use bowshot_tables::EntryName;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::ViewTable;
@@ -124,12 +125,6 @@ fn with_named_source(merge: &Merge) -> Result<Merge> {
     let relation = change::select_of(&mut query)?.from.pop().map(|table| table.relation);
     let source = relation.ok_or_else(|| Error::internal("a source of MERGE was parsed as something else"))?;
     Ok(Merge { source, ..merge.clone() })
-}
-
-/// The columns, of which the database alone knows more.
-fn definition<'f>(fields: impl Iterator<Item = &'f FieldRef>) -> Definition {
-    let columns = fields.map(|field| Column { field: Arc::clone(field), default: None, comment: None });
-    Definition { storage: Storage::Memory, columns: columns.collect(), ..Definition::default() }
 }
 
 /// The same with a table to be changed whose rows have addresses.
