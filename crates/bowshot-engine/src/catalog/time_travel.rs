@@ -150,7 +150,7 @@ fn state<'a>(written: &Written<'a>) -> Result<State<'a>> {
     Ok(match written {
         Written::Version(version) => State::At(AsOf::Version(*version)),
         Written::Time(text) => State::At(AsOf::Time(time(text)?)),
-        Written::Reference(name) => State::Referenced(name),
+        Written::Reference(name) => State::Referenced(*name),
     })
 }
 

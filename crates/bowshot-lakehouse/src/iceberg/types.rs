@@ -30,12 +30,12 @@ pub(super) fn write_defaults(
     fields: &[IcebergField],
     columns: &[LakeColumn],
 ) -> Result<Vec<ScalarValue>, String> {
-    let default_of = |(field, column): (&IcebergField, &LakeColumn)| {
+    let of_column = |(field, column): (&IcebergField, &LakeColumn)| {
         default_of(field.write_default.as_ref(), column.field.data_type()).map_err(|detail| {
             format!("column `{}` has a write default that is not known: {detail}", field.name)
         })
     };
-    fields.iter().zip(columns).map(default_of).collect()
+    fields.iter().zip(columns).map(of_column).collect()
 }
 
 /// The numbers of nested fields that have a value other than NULL in rows of before they were added.
