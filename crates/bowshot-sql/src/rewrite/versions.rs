@@ -1,7 +1,8 @@
-//! `FROM t FOR VERSION AS OF 3`, `… AS OF 'tag'` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so the name
-//! carries which state is meant, in a form that no text can have.
+//! `FROM t FOR VERSION AS OF 3`, `… AS OF 'tag'` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so
+//! the name carries which state is meant, in a form that no text can have.
 
 use super::changes;
+use crate::sql_statement::STATE_NAME;
 use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -135,8 +136,11 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };
     let Some(version) = version.take() else { return Ok(()) };
     let state = match version {
-        TableVersion::VersionAsOf(expr) => version_or_name(&expr)?,
-        TableVersion::TimestampAsOf(expr) => format!("@{}", time(&expr)?),
+        TableVersion::VersionAsOf(expr) => number(&expr)?,
+        TableVersion::TimestampAsOf(expr) => match reference(&expr) {
+            Some(state) => state,
+            None => format!("@{}", time(&expr)?),
+        },
         other => {
             return Err(Error::unsupported(format!("`{other}` is not supported"))
                 .with_hint("write `FOR VERSION AS OF 3` or `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`"));
@@ -151,26 +155,26 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// A number, or the name of a branch or a tag in quotes.
-fn version_or_name(expr: &Expr) -> Result<String> {
+fn number(expr: &Expr) -> Result<String> {
     let refused = || {
-        Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table"))
-            .with_hint("write a number, as in `FOR VERSION AS OF 3`, or the name of a branch or a tag: `FOR VERSION AS OF 'v1'`")
+        Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table")).with_hint(
+            "write a number, as in `FOR VERSION AS OF 3`, or the name of a branch or a tag: `'v1'`",
+        )
     };
     let Expr::Value(value) = expr else { return Err(refused()) };
     if matches!(value.value, Value::Placeholder(_)) {
         return Err(parameter());
     }
-    let (text, is_name) = match &value.value {
-        Value::Number(number, _) => (number, false),
-        Value::SingleQuotedString(name) => (name, !name.is_empty() && !name.contains(MARK)),
-        _ => return Err(refused()),
-    };
-    match text.parse::<u64>() {
-        Ok(number) => Ok(number.to_string()),
-        Err(_) if is_name => Ok(format!("#{text}")),
-        Err(_) => Err(refused()),
-    }
+    let Value::Number(number, _) = &value.value else { return Err(refused()) };
+    number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused())
+}
+
+/// A number in quotes, or the name of a branch or a tag, which stands where the parser takes a text.
+fn reference(expr: &Expr) -> Option<String> {
+    let Expr::Value(value) = expr else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    let name = text.strip_prefix(STATE_NAME).filter(|name| !name.contains(MARK))?;
+    Some(name.parse::<u64>().map_or_else(|_| format!("#{name}"), |number| number.to_string()))
 }
 
 fn time(expr: &Expr) -> Result<String> {
