@@ -82,10 +82,13 @@ class Catalog(Web):
         place = pathlib.Path(self.warehouse, *key[0], new["name"])
         (place / "metadata").mkdir(parents=True)
         schema, spec = Schema.model_validate(new["schema"]), PartitionSpec.model_validate(new["partition-spec"])
-        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", new["properties"])
-        text = metadata.model_dump_json()
-        (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(text)
-        self.tables[key] = (f"file://{place}/metadata/first", json.loads(text))
+        version = int(new["properties"]["format-version"])
+        # This writer does not write version 3 itself; its metadata have one number more.
+        properties = {**new["properties"], "format-version": "2"}
+        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", properties)
+        text = json.loads(metadata.model_dump_json()) | ({"format-version": 3, "next-row-id": 0} if version == 3 else {})
+        (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(json.dumps(text))
+        self.tables[key] = (f"file://{place}/metadata/first", text)
         return 200
 
     def create_namespace(self, new):
@@ -131,6 +134,10 @@ def holds(metadata, required):
             return metadata["current-schema-id"] == required["current-schema-id"]
         case "assert-last-assigned-field-id":
             return metadata["last-column-id"] == required["last-assigned-field-id"]
+        case "assert-default-spec-id":
+            return metadata["default-spec-id"] == required["default-spec-id"]
+        case "assert-last-assigned-partition-id":
+            return metadata["last-partition-id"] == required["last-assigned-partition-id"]
     raise ValueError(required)
 
 
@@ -144,17 +151,34 @@ def apply(metadata, update):
             assert all(known["snapshot-id"] != snapshot["snapshot-id"] for known in metadata.get("snapshots", []))
             metadata.setdefault("snapshots", []).append(snapshot)
             metadata["last-sequence-number"], metadata["last-updated-ms"] = snapshot["sequence-number"], snapshot["timestamp-ms"]
+            if metadata["format-version"] == 3:
+                assert snapshot["first-row-id"] == metadata["next-row-id"]
+                metadata["next-row-id"] += snapshot["added-rows"]
         case "set-snapshot-ref":
-            assert (update["ref-name"], update["type"]) == ("main", "branch")
-            metadata.setdefault("refs", {})["main"] = {"snapshot-id": update["snapshot-id"], "type": "branch"}
+            assert any(known["snapshot-id"] == update["snapshot-id"] for known in metadata["snapshots"])
+            metadata.setdefault("refs", {})[update["ref-name"]] = {"snapshot-id": update["snapshot-id"], "type": update["type"]}
+            if update["ref-name"] != "main":
+                return
             metadata["current-snapshot-id"] = update["snapshot-id"]
             entry = {"snapshot-id": update["snapshot-id"], "timestamp-ms": metadata["last-updated-ms"]}
             metadata.setdefault("snapshot-log", []).append(entry)
+        case "remove-snapshot-ref":
+            del metadata["refs"][update["ref-name"]]
+        case "add-spec":
+            assert all(spec["spec-id"] != update["spec"]["spec-id"] for spec in metadata["partition-specs"])
+            metadata["partition-specs"].append(update["spec"])
+            metadata["last-partition-id"] = max(metadata["last-partition-id"], *(field["field-id"] for field in update["spec"]["fields"]), 0)
+        case "set-default-spec":
+            last = metadata["partition-specs"][-1]["spec-id"]
+            metadata["default-spec-id"] = last if update["spec-id"] == -1 else update["spec-id"]
         case "remove-snapshots":
             gone = set(update["snapshot-ids"])
             assert not gone & {current(metadata), *(ref["snapshot-id"] for ref in metadata.get("refs", {}).values())}
             for key in ("snapshots", "snapshot-log"):
                 metadata[key] = [one for one in metadata.get(key, []) if one["snapshot-id"] not in gone]
+        case "remove-statistics" | "remove-partition-statistics":
+            key = update["action"].removeprefix("remove-")
+            metadata[key] = [one for one in metadata[key] if one["snapshot-id"] != update["snapshot-id"]]
         case "add-schema":
             assert all(schema["schema-id"] != update["schema"]["schema-id"] for schema in metadata["schemas"])
             metadata["schemas"].append(update["schema"])

@@ -90,10 +90,16 @@ def test_nested_values_that_are_written_out(lake):
     database.run(
         "INSERT INTO lake.db.t VALUES (1, ARRAY['a', NULL], {'x': 1, 'y': 'b'}, MAP {'k': 3}, [[1], [2, 3]])",
         "INSERT INTO lake.db.t (tags, id) VALUES (ARRAY['c'], 2), (NULL, 3)")
-    refused(database, "UPDATE lake.db.t SET tags = ARRAY['d'] WHERE id = 2", "lists, structs or maps")
+    database.run(
+        "UPDATE lake.db.t SET tags = ARRAY['d'], spot = {'x': 7, 'y': NULL}, counts = MAP {'n': 4} WHERE id = 3",
+        """MERGE INTO lake.db.t AS t USING (VALUES (3, 8), (4, 9)) AS s (id, x) ON t.id = s.id
+            WHEN MATCHED THEN UPDATE SET spot = {'x': s.x, 'y': 'm'}, deep = [[s.x]]
+            WHEN NOT MATCHED THEN INSERT (id, spot, tags) VALUES (s.id, {'x': s.x, 'y': 'n'}, ARRAY['e'])""")
     rows = {row["id"]: row for row in made(catalog, "db", "t").scan().to_arrow().to_pylist()}
     assert rows[1] == {"id": 1, "tags": ["a", None], "spot": {"x": 1, "y": "b"}, "counts": [("k", 3)], "deep": [[1], [2, 3]]}
-    assert rows[2]["tags"] == ["c"] and rows[3]["tags"] is None
+    assert rows[2]["tags"] == ["c"] and rows[2]["spot"] is None
+    assert rows[3] == {"id": 3, "tags": ["d"], "spot": {"x": 8, "y": "m"}, "counts": [("n", 4)], "deep": [[8]]}
+    assert rows[4] == {"id": 4, "tags": ["e"], "spot": {"x": 9, "y": "n"}, "counts": None, "deep": None}
     assert database.one("SELECT id FROM lake.db.t WHERE tags[1] = 'a' AND counts['k'] = 3") == 1
 
 
@@ -144,9 +150,9 @@ def test_what_no_column_becomes(lake, change):
     assert len(made(catalog, "db", "t").metadata.schemas) == 1
 
 
-@pytest.mark.parametrize("status, is_made", [(409, False), (409, True), (503, True)])
+@pytest.mark.parametrize("status, is_made", [(409, False), (503, True), (503, False)])
 def test_columns_are_changed_once(lake, status, is_made):
-    """Somebody was faster; or the catalog has heard the request twice; or its answer was lost."""
+    """Somebody was faster; or the answer of the catalog was lost, whether it has made the change or not."""
     catalog, database = lake(timeout="2s")
     database.run("CREATE SCHEMA lake.db", ALTERED)
 
@@ -159,6 +165,23 @@ def test_columns_are_changed_once(lake, status, is_made):
     database.run("ALTER TABLE lake.db.t ADD COLUMN more BIGINT")
     assert database.arrow("SELECT * FROM lake.db.t").schema.names == ["id", "word", "price", "day", "more"]
     assert len(made(catalog, "db", "t").metadata.schemas) == 2
+
+
+def test_an_equal_change_of_somebody_else_is_a_conflict(lake):
+    catalog, database = lake()
+    database.run("CREATE SCHEMA lake.db", ALTERED)
+
+    def fault(handler, commit):
+        """The other one, which asks for the same, has come first."""
+        catalog.commit_fault = None
+        assert commit() == 200
+        return 409
+
+    catalog.commit_fault = fault
+    refused(database, "ALTER TABLE lake.db.t ADD COLUMN more BIGINT", "already has a column")
+    catalog.commit_fault = fault
+    database.run("ALTER TABLE lake.db.t ADD COLUMN IF NOT EXISTS other BIGINT")
+    assert database.arrow("SELECT * FROM lake.db.t").schema.names == ["id", "word", "price", "day", "more", "other"]
 
 
 def test_what_is_there_and_what_is_not(lake):
@@ -192,7 +215,8 @@ def test_what_is_dropped_has_exactly_the_name(lake):
 @pytest.mark.parametrize("definition", [
     "(id BIGINT PRIMARY KEY)", "(id BIGINT DEFAULT 7)", "(id BIGINT, CHECK (id > 0))", "(big UBIGINT)", "(id BIGINT) PARTITION BY (id + 1)",
     "(id BIGINT) PARTITION BY (day(id))", "(id BIGINT) PARTITION BY (none)", "(LIKE rows)",
-    "(id BIGINT) PARTITION BY (bucket(0, id))", "(id BIGINT) PARTITION BY ('id')",
+    "(id BIGINT) PARTITION BY (bucket(0, id))", "(id BIGINT) PARTITION BY ('id')", "(id BIGINT) WITH (format_version = 1)",
+    "(id BIGINT) WITH (format_version = 4)", "(id BIGINT) WITH (format_version = 'x')", "(id BIGINT) WITH (other = 3)",
 ])
 def test_what_a_table_there_does_not_have(lake, definition):
     catalog, database = lake()

@@ -145,6 +145,15 @@ def test_merge(lake, clauses, written_again):  # noqa: F811
     assert len(tables.static(table.folder).metadata.snapshots) == 3 + bool(changed)
 
 
+def test_the_source_is_read_once(lake):  # noqa: F811
+    """Rows that are changed and rows that are added are of one reading, whichever rows LIMIT takes."""
+    table = lake(ROWS, before=(FIRST, SECOND, THIRD))
+    merge = """MERGE INTO lake.db.t AS t USING (SELECT id + 500 AS id FROM rows WHERE id % 50 = 0 LIMIT 7) AS s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET word = 'met' WHEN NOT MATCHED THEN INSERT (id, word) VALUES (s.id, 'met')"""
+    assert count(table.database, merge) == 7
+    assert table.database.rows("SELECT count(*), count(DISTINCT id) FROM lake.db.t WHERE word = 'met'") == [(7, 7)]
+
+
 def test_rows_that_meet_several(lake):  # noqa: F811
     table = lake(ROWS, before=(FIRST, SECOND))
     before = table.files()
@@ -268,6 +277,22 @@ def test_vacuum(lake):  # noqa: F811
     assert set(table.files()) <= named(table), "files that no snapshot names are gone"
     table.database.run("INSERT INTO lake.db.t (id) VALUES (7000)", "DELETE FROM lake.db.t WHERE id = 7000")
     table.check(wanted)
+
+
+def test_statistics_go_with_their_snapshots(lake):  # noqa: F811
+    table = lake(ROWS, before=(FIRST,))
+    table.database.run("DELETE FROM lake.db.t WHERE id < 10")
+    metadata = table.catalog.tables[("db",), "t"][1]
+    for number, snapshot in enumerate(metadata["snapshots"]):
+        path = table.folder / "metadata" / f"{number}.stats"
+        path.write_bytes(b"PFA1")
+        metadata.setdefault("statistics", []).append({
+            "snapshot-id": snapshot["snapshot-id"], "statistics-path": f"file://{path}", "file-size-in-bytes": 4,
+            "file-footer-size-in-bytes": 4, "blob-metadata": [],
+        })
+    table.database.run("VACUUM lake.db.t RETAIN 0 HOURS")
+    assert [path.name for path in (table.folder / "metadata").glob("*.stats")] == ["1.stats"]
+    assert len(table.catalog.tables[("db",), "t"][1]["statistics"]) == 1
 
 
 @pytest.mark.parametrize("status, is_made", [(409, False), (503, True), (503, False)])

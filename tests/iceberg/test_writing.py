@@ -106,6 +106,26 @@ def test_rows_that_a_client_sends(lake):
     assert table.files() == before
 
 
+def test_rows_of_a_file_that_is_copied(tmp_path):
+    (tmp_path / "exchange").mkdir()
+    pq.write_table(ROWS.select(["word", "id"]), tmp_path / "exchange" / "some.parquet")
+    (tmp_path / "exchange" / "all.csv").write_text("id,word,number,day\n7000,x,,2024-02-29\n7001,,8,\n")
+    (tmp_path / "exchange" / "odd.csv").write_text("id,word,number,day\nseven,x,,\n")
+    folder = tables.place(made(tmp_path / "warehouse", rows=()))
+    with Catalog() as catalog:
+        catalog.put("db", "t", tables.static(folder))
+        config = tmp_path / "bowshot.toml"
+        config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], read_only=False))
+        arguments = ["--config", config, "--set", f"storage.exchange_folder={tmp_path / 'exchange'}"]
+        with Server(arguments=arguments) as server, Database(server) as database:
+            database.run("COPY lake.db.t (id, word) FROM 'some.parquet'", "COPY lake.db.t FROM 'all.csv'")
+            assert database.rows("SELECT id, word, number FROM lake.db.t WHERE id >= 7000 ORDER BY id") == [(7000, "x", None), (7001, None, 8)]
+            refused(database, "COPY lake.db.t FROM 'odd.csv'")
+            refused(database, "COPY lake.db.nothing FROM 'all.csv'", "nothing")
+        read = tables.static(folder)
+        assert read.scan().to_arrow().num_rows == 1002 and len(read.metadata.snapshots) == 2
+
+
 def test_beside_what_others_have_written(lake):
     table = lake(ROWS.slice(0, 10), before=(ROWS.slice(0, 500), ROWS.slice(500)))
     tables.delete_places(table.folder, [(tables.data_files(table.folder)[0], 3)])
@@ -214,9 +234,8 @@ def test_what_is_refused(lake):
     refused(table.database, "INSERT INTO lake.db.t SELECT 1 / (id - 3), word FROM rows")
     refused(table.database, "INSERT INTO lake.db.nothing VALUES (1)", "nothing")
     assert table.files() == before, "files of a statement that fails are removed"
-    for version in (1, 3):
-        table.catalog.tables[("db",), "t"][1]["format-version"] = version
-        refused(table.database, "INSERT INTO lake.db.t VALUES (1, 'x')", f"version {version} of the Iceberg format")
+    table.catalog.tables[("db",), "t"][1]["format-version"] = 1
+    refused(table.database, "INSERT INTO lake.db.t VALUES (1, 'x')", "version 1 of the Iceberg format")
 
 
 def test_nobody_writes_unless_the_operator_says_so(lake):

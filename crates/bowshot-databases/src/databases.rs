@@ -236,6 +236,17 @@ impl Databases for ExternalDatabases {
         Ok(described.map(|described| Arc::new(DatabaseTable::new(source, name.clone(), described)) as Arc<_>))
     }
 
+    async fn rewritable(
+        &self,
+        name: &EntryName,
+        caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.catalogs.find(&name.catalog) {
+            Some(catalog) => catalog.table_with_lineage(&name.schema, &name.name).await,
+            None => self.table(name, caller).await,
+        }
+    }
+
     async fn newest_state(&self, database: &str) -> Result<Option<AsOf>> {
         match self.lakes.get(database) {
             Some(lake) => lake.record(lake.open().newest().await).map(Some),
@@ -254,6 +265,18 @@ impl Databases for ExternalDatabases {
         }
         match self.catalogs.find(&name.catalog) {
             Some(catalog) => catalog.table(&name.schema, &name.name, Some(as_of)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn referenced_state(
+        &self,
+        name: &EntryName,
+        reference: &str,
+        _caller: &Principal,
+    ) -> Result<Option<u64>> {
+        match self.catalogs.find(&name.catalog) {
+            Some(catalog) => catalog.referenced_state(&name.schema, &name.name, reference).await,
             None => Ok(None),
         }
     }

@@ -4,9 +4,14 @@ use crate::insert::query_error;
 use crate::status::DatabaseStatus;
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_engine::databases::{DatabaseDefinition, PartitionField, PartitionTransform, TableRewrite};
+use bowshot_engine::databases::{
+    DatabaseDefinition, LayoutChange, PartitionField, PartitionTransform, ReferenceKind, TableRewrite,
+};
 use bowshot_files::FileCatalog;
-use bowshot_lakehouse::iceberg::{IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition};
+use bowshot_lakehouse::iceberg::{
+    IcebergCatalog, IcebergRewrite, IcebergSettings, NewPartition, NewTable, PartitionChange,
+    ReferenceChange, TableAlteration,
+};
 use bowshot_tables::EntryName;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SendableRecordBatchStream;
@@ -76,12 +81,18 @@ impl Catalogs {
                 let partition: Vec<NewPartition> = new.partition.iter().map(partition).collect();
                 let name = (new.name.schema.as_str(), new.name.name.as_str());
                 let catalog = self.writable(&new.name.catalog)?;
-                let table = (new.columns.as_ref(), partition.as_slice());
-                catalog.create_table(name, table, new.if_not_exists).await
+                let columns = new.columns.as_ref();
+                let table = NewTable { columns, partition: &partition, version: new.format_version };
+                catalog.create_table(name, &table, new.if_not_exists).await
             }
             DatabaseDefinition::AlterTable { name, changes, if_exists } => {
+                let alteration = TableAlteration::Columns(changes.clone());
                 let catalog = self.writable(&name.catalog)?;
-                catalog.alter_table((&name.schema, &name.name), changes, *if_exists).await
+                catalog.alter_table((&name.schema, &name.name), &alteration, *if_exists).await
+            }
+            DatabaseDefinition::AlterLayout { name, change, if_exists } => {
+                let catalog = self.writable(&name.catalog)?;
+                catalog.alter_table((&name.schema, &name.name), &alteration(change), *if_exists).await
             }
             DatabaseDefinition::Vacuum { name, retain } => {
                 self.writable(&name.catalog)?.vacuum((&name.schema, &name.name), *retain).await
@@ -147,6 +158,14 @@ impl TableRewrite for Rewrite {
         Ok((Box::new(Self(open)), places))
     }
 
+    fn deletes_in_place(&self, file: usize, rows: u64) -> bool {
+        self.0.deletes_in_place(file, rows)
+    }
+
+    fn delete(self: Box<Self>, file: usize, places: Vec<i64>) -> Result<Box<dyn TableRewrite>> {
+        Ok(Box::new(Self(self.0.delete(file, places)?)))
+    }
+
     async fn replace(
         self: Box<Self>,
         file: Option<usize>,
@@ -158,6 +177,29 @@ impl TableRewrite for Rewrite {
 
     async fn commit(self: Box<Self>) -> Result<()> {
         self.0.commit().await
+    }
+}
+
+/// A change as the catalog knows it.
+fn alteration(change: &LayoutChange) -> TableAlteration {
+    let word = |kind: ReferenceKind| match kind {
+        ReferenceKind::Branch => "branch",
+        ReferenceKind::Tag => "tag",
+    };
+    match change.clone() {
+        LayoutChange::AddPartition { field, name } => {
+            TableAlteration::Partition(PartitionChange::Add { field: partition(&field), name })
+        }
+        LayoutChange::DropPartition(field) => {
+            TableAlteration::Partition(PartitionChange::Drop(partition(&field)))
+        }
+        LayoutChange::CreateReference { kind, name, version, if_not_exists } => {
+            let kind = word(kind);
+            TableAlteration::Reference(ReferenceChange::Create { kind, name, version, if_not_exists })
+        }
+        LayoutChange::DropReference { kind, name, if_exists } => {
+            TableAlteration::Reference(ReferenceChange::Drop { kind: word(kind), name, if_exists })
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use bowshot_api::catalog_names::{DEFAULT_CATALOG, PG_CATALOG, SYSTEM_SCHEMA, TEM
 use bowshot_api::{Error, Principal, Result};
 use bowshot_formats::table_version::AsOf;
 pub use bowshot_lakehouse::iceberg::ColumnChange;
-pub use bowshot_sql::{Attachment, PartitionField, PartitionTransform};
+pub(crate) use bowshot_lakehouse::row_lineage;
+pub use bowshot_sql::{Attachment, LayoutChange, PartitionField, PartitionTransform, ReferenceKind};
 use bowshot_tables::EntryName;
 use chrono::TimeDelta;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,6 +42,19 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// without a token that the database is to be asked with.
     async fn table(&self, name: &EntryName, caller: &Principal) -> Result<Option<Arc<dyn TableProvider>>>;
 
+    /// The same for a statement that changes its rows, as [`TableRewrite::table`] has them: there may be columns that say which row a row
+    /// is ([`bowshot_lakehouse::row_lineage`]).
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    async fn rewritable(
+        &self,
+        name: &EntryName,
+        caller: &Principal,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        self.table(name, caller).await
+    }
+
     /// The state of a database that all of a statement reads; none of one whose tables are read each at its own moment.
     ///
     /// # Errors
@@ -59,6 +73,19 @@ pub trait Databases: fmt::Debug + Send + Sync {
         as_of: AsOf,
         caller: &Principal,
     ) -> Result<Option<Arc<dyn TableProvider>>>;
+
+    /// The number of the state of a table that a branch or a tag names. Databases whose tables keep no states have none.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    async fn referenced_state(
+        &self,
+        _name: &EntryName,
+        _reference: &str,
+        _caller: &Principal,
+    ) -> Result<Option<u64>> {
+        Ok(None)
+    }
 
     /// Whether rows may be added to tables of a database at all.
     ///
@@ -132,6 +159,15 @@ pub trait TableRewrite: fmt::Debug + Send {
     /// Those of the database.
     async fn fragments(self: Box<Self>) -> Result<(Box<dyn TableRewrite>, Vec<usize>)>;
 
+    /// Whether so many rows of a file are deleted by their places, [`bowshot_lakehouse::row_lineage::ROW_PLACE`], and the others are not written again.
+    fn deletes_in_place(&self, file: usize, rows: u64) -> bool;
+
+    /// Deletes rows of a file by their places.
+    ///
+    /// # Errors
+    /// Those of the database.
+    fn delete(self: Box<Self>, file: usize, places: Vec<i64>) -> Result<Box<dyn TableRewrite>>;
+
     /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
@@ -168,6 +204,12 @@ pub enum DatabaseDefinition {
         changes: Vec<ColumnChange>,
         if_exists: bool,
     },
+    /// Changes how rows are partitioned from now on, or what states are called.
+    AlterLayout {
+        name: EntryName,
+        change: LayoutChange,
+        if_exists: bool,
+    },
     DropTable {
         name: EntryName,
         if_exists: bool,
@@ -189,6 +231,8 @@ pub struct NewDatabaseTable {
     pub name: EntryName,
     pub columns: SchemaRef,
     pub partition: Vec<PartitionField>,
+    /// The version of its format; that of the database for none.
+    pub format_version: Option<u32>,
     pub if_not_exists: bool,
 }
 

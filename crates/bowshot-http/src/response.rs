@@ -105,6 +105,7 @@ fn empty_answer(query: Option<QueryId>) -> Answer {
         rows: Some(0),
         expires: None,
         locations: Vec::new(),
+        batches: None,
     }
 }
 

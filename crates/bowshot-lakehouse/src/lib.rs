@@ -15,6 +15,7 @@ mod deletes;
 pub mod delta;
 mod ducklake;
 pub mod iceberg;
+pub mod row_lineage;
 mod table;
 pub mod table_folder;
 pub mod table_formats;

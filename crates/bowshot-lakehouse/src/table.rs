@@ -2,7 +2,8 @@
 
 use super::columns::{LakeColumn, Source};
 use super::deletes::Gone;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use super::row_lineage::{self, LineageExec, RowLineage, deleted_places};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_formats::data_file::{DataFile, Lease};
@@ -12,7 +13,7 @@ use bowshot_formats::snapshot_file::{Groups, SnapshotFile};
 use bowshot_formats::snapshot_store::SnapshotStore;
 use bowshot_formats::table_version::{TableVersion, Versioned};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{JoinType, NullEquality, Result, project_schema};
+use datafusion::common::{JoinType, NullEquality, Result, internal_datafusion_err, project_schema};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -29,12 +30,14 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::compute_all_files_statistics;
 use parking_lot::Mutex;
 use parquet::arrow::arrow_reader::RowSelection;
+use roaring::RoaringTreemap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 /// What the metadata of a table say of one moment.
 #[derive(Debug)]
 pub(super) struct LakeSnapshot {
+    /// Those of the schema, and behind them those of the lineage of rows, if these have some.
     pub(super) columns: Vec<LakeColumn>,
     pub(super) schema: SchemaRef,
     pub(super) groups: Vec<Group>,
@@ -62,6 +65,8 @@ pub(super) struct LakeFile {
     pub(super) file: SnapshotFile,
     /// Set where rows have been deleted by their places.
     pub(super) left: Option<RowSelection>,
+    /// Set where rows have numbers.
+    pub(super) lineage: Option<RowLineage>,
 }
 
 impl LakeFile {
@@ -86,6 +91,8 @@ pub struct LakeTable {
     pub(super) snapshot: Arc<LakeSnapshot>,
     pub(super) version: Option<TableVersion>,
     pub(super) store: Arc<SnapshotStore>,
+    /// The columns with those of the lineage of rows, where they are seen.
+    pub(super) lineage: Option<SchemaRef>,
 }
 
 impl Versioned for LakeTable {
@@ -104,7 +111,7 @@ impl Versioned for LakeTable {
 #[async_trait]
 impl TableProvider for LakeTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.snapshot.schema)
+        Arc::clone(self.lineage.as_ref().unwrap_or(&self.snapshot.schema))
     }
 
     fn table_type(&self) -> TableType {
@@ -118,17 +125,27 @@ impl TableProvider for LakeTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let wanted = projection.cloned().unwrap_or_else(|| (0..self.snapshot.columns.len()).collect());
+        let schema = self.schema();
+        let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
         let lease = self.snapshot.lease();
         let scan = Scan { state, lease, limit };
-        let of_group = |group| self.of_group(group, &wanted, &scan);
-        let mut plans = self.snapshot.groups.iter().map(of_group).collect::<Result<Vec<_>>>()?;
+        let groups = self.snapshot.groups.iter();
+        let mut plans = match wanted.iter().any(|place| *place >= self.snapshot.schema.fields().len()) {
+            true => {
+                let files = groups.flat_map(|group| group.files.iter().map(move |file| (group, file)));
+                let of_file = |(group, file): (&Group, &Arc<LakeFile>)| {
+                    self.with_lineage_of_file(&group.alone(file), &wanted, &scan)
+                };
+                files.map(of_file).collect::<Result<Vec<_>>>()?
+            }
+            false => groups.map(|group| self.of_group(group, &wanted, &scan)).collect::<Result<Vec<_>>>()?,
+        };
         if !self.snapshot.rows.is_empty() {
             let (rows, schema) = (self.snapshot.rows.clone(), Arc::clone(&self.snapshot.schema));
             plans.push(MemorySourceConfig::try_new_exec(&[rows], schema, projection.cloned())?);
         }
         match plans.len() {
-            0 => Ok(Arc::new(EmptyExec::new(project_schema(&self.snapshot.schema, projection)?))),
+            0 => Ok(Arc::new(EmptyExec::new(project_schema(&schema, projection)?))),
             _ => UnionExec::try_new(plans),
         }
     }
@@ -179,46 +196,85 @@ impl LakeTable {
     /// Each data file as a table of its own, with where it is.
     pub(super) fn single_files(&self) -> Vec<(PathBuf, Self)> {
         let one = &|(group, file): (&Group, &Arc<LakeFile>)| {
-            let alone = Group {
-                sources: group.sources.clone(),
-                file_schema: Arc::clone(&group.file_schema),
-                files: vec![Arc::clone(file)],
-                gone: group.gone.clone(),
-                planned: Mutex::default(),
-            };
             let snapshot = LakeSnapshot {
                 columns: self.snapshot.columns.clone(),
                 schema: Arc::clone(&self.snapshot.schema),
-                groups: vec![alone],
+                groups: vec![group.alone(file)],
                 files: 1,
                 rows: Vec::new(),
                 lease: Mutex::default(),
             };
             let (name, store) = (self.name.clone(), Arc::clone(&self.store));
-            let table = Self { name, snapshot: Arc::new(snapshot), version: None, store };
+            let (snapshot, lineage) = (Arc::new(snapshot), self.lineage.clone());
+            let table = Self { name, snapshot, version: None, store, lineage };
             (file.file.data.path().to_path_buf(), table)
         };
         let groups = self.snapshot.groups.iter();
         groups.flat_map(|group| group.files.iter().map(move |file| one((group, file)))).collect()
     }
 
+    /// The same table, in which the lineage of rows is seen; `None` where they have none.
+    pub(super) fn with_lineage(&self) -> Option<Self> {
+        if self.snapshot.columns.len() == self.snapshot.schema.fields().len() {
+            return None;
+        }
+        let fields = self.snapshot.columns.iter().map(|column| Arc::clone(&column.field));
+        let fields: Vec<FieldRef> = fields.chain([row_lineage::place_field()]).collect();
+        let (name, snapshot) = (self.name.clone(), Arc::clone(&self.snapshot));
+        let (store, lineage) = (Arc::clone(&self.store), Some(Arc::new(Schema::new(fields))));
+        Some(Self { name, snapshot, version: None, store, lineage })
+    }
+
+    /// Of a table of one file whose rows have a lineage: the places of those that are deleted by them, and how many rows it had.
+    pub(super) fn places(&self) -> Option<(RoaringTreemap, u64)> {
+        let file = self.snapshot.groups.first()?.files.first()?;
+        Some((deleted_places(file.left.as_ref()), file.lineage?.rows))
+    }
+
+    /// Rows that are deleted by their places.
+    pub(super) fn deleted_rows(&self) -> usize {
+        let files = self.snapshot.groups.iter().flat_map(|group| &group.files);
+        files.filter_map(|file| file.left.as_ref()).map(RowSelection::skipped_row_count).sum()
+    }
+
     /// The wanted columns of the files of one group, under the table's names, without deleted rows.
     fn of_group(&self, group: &Group, wanted: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut read = wanted.to_vec();
-        for place in group.gone.iter().flat_map(|gone| &gone.columns) {
-            if !read.contains(place) {
-                read.push(*place);
-            }
-        }
+        let read = group.with_compared(wanted);
         let files = self.files(group, &read, scan)?;
         let mut plan = self.under_table_names(group, &read, files)?;
         for gone in &group.gone {
             plan = without_values(plan, gone)?;
         }
         if read.len() > wanted.len() {
-            plan = first_columns(plan, wanted.len())?;
+            plan = columns_at(plan, 0..wanted.len())?;
         }
         Ok(plan)
+    }
+
+    /// The same of a group of one file, with the lineage of its rows.
+    fn with_lineage_of_file(
+        &self,
+        group: &Group,
+        wanted: &[usize],
+        scan: &Scan<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let file = group.files.first();
+        let known = file.and_then(|file| Some((file.lineage?, file.left.clone())));
+        let (lineage, left) =
+            known.ok_or_else(|| internal_datafusion_err!("the rows of a file have no lineage"))?;
+        // The places of rows are no column of a file, and stand behind those that it has.
+        let place = self.snapshot.columns.len();
+        let stored: Vec<usize> = wanted.iter().copied().filter(|column| *column != place).collect();
+        let read = group.with_compared(&stored);
+        let whole = Scan { state: scan.state, lease: Arc::clone(&scan.lease), limit: None };
+        let files = self.files(group, &read, &whole)?;
+        let files = self.under_table_names(group, &read, files)?;
+        let mut plan: Arc<dyn ExecutionPlan> = Arc::new(LineageExec::new(files, lineage, left));
+        for gone in &group.gone {
+            plan = without_values(plan, gone)?;
+        }
+        let at = |column: &usize| read.iter().position(|known| known == column).unwrap_or(read.len());
+        columns_at(plan, wanted.iter().map(at))
     }
 
     /// The columns of those places that the files have.
@@ -296,6 +352,28 @@ impl Group {
         Ok(groups)
     }
 
+    /// The same files, of which one alone is read.
+    fn alone(&self, file: &Arc<LakeFile>) -> Self {
+        Self {
+            sources: self.sources.clone(),
+            file_schema: Arc::clone(&self.file_schema),
+            files: vec![Arc::clone(file)],
+            gone: self.gone.clone(),
+            planned: Mutex::default(),
+        }
+    }
+
+    /// The columns that are wanted, and behind them those by whose values rows are deleted.
+    fn with_compared(&self, wanted: &[usize]) -> Vec<usize> {
+        let mut read = wanted.to_vec();
+        for place in self.gone.iter().flat_map(|gone| &gone.columns) {
+            if !read.contains(place) {
+                read.push(*place);
+            }
+        }
+        read
+    }
+
     /// Where a column of the table is among those of the files.
     fn place_in_files(&self, place: usize) -> Option<usize> {
         let is_read = |source: &&Source| !matches!(source, Source::Constant(_));
@@ -335,13 +413,15 @@ fn where_there(column: Column, value: Literal) -> Result<Arc<dyn PhysicalExpr>> 
     Ok(Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?))
 }
 
-fn first_columns(plan: Arc<dyn ExecutionPlan>, count: usize) -> Result<Arc<dyn ExecutionPlan>> {
+fn columns_at(
+    plan: Arc<dyn ExecutionPlan>,
+    places: impl Iterator<Item = usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
-    let column = |(place, field): (usize, &Arc<Field>)| ProjectionExpr {
-        expr: Arc::new(Column::new(field.name(), place)),
-        alias: field.name().clone(),
+    let column = |place: usize| {
+        let name = schema.fields().get(place)?.name();
+        Some(ProjectionExpr { expr: Arc::new(Column::new(name, place)), alias: name.clone() })
     };
-    let expressions: Vec<ProjectionExpr> =
-        schema.fields().iter().enumerate().take(count).map(column).collect();
+    let expressions: Vec<ProjectionExpr> = places.filter_map(column).collect();
     Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }

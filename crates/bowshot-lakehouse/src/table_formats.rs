@@ -67,6 +67,17 @@ impl ForeignFolder {
         })
     }
 
+    /// The number of the state that a branch or a tag names; Delta tables have none of these.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub async fn referenced_state(&self, reference: &str) -> Result<Option<u64>, Error> {
+        match self {
+            Self::Delta(_) => Ok(None),
+            Self::Iceberg(folder) => folder.referenced_state(reference).await,
+        }
+    }
+
     /// The changes of the table of this name in a range.
     ///
     /// # Errors

@@ -36,6 +36,19 @@ pub(super) fn bare(content: &[u8], most: usize) -> Result<Vec<u64>, String> {
     }
 }
 
+/// A vector of these places, as files have it; `None` for one that is too long to be one.
+pub(super) fn bytes(places: &RoaringTreemap) -> Option<Vec<u8>> {
+    let mut bitmaps = Vec::with_capacity(places.serialized_size());
+    places.serialize_into(&mut bitmaps).ok()?;
+    framed(&bitmaps)
+}
+
+fn framed(bitmaps: &[u8]) -> Option<Vec<u8>> {
+    let content = [MAGIC.as_slice(), bitmaps].concat();
+    let length = u32::try_from(content.len()).ok()?.to_be_bytes();
+    Some([length.as_slice(), &content, &crc32fast::hash(&content).to_be_bytes()].concat())
+}
+
 /// The largest value of bitmaps; what stands behind them is somebody else's.
 pub(crate) fn largest(bitmaps: &[u8], most: usize) -> Result<Option<u64>, String> {
     read(bitmaps, most).map(|(found, _)| found.max())
@@ -64,12 +77,6 @@ fn damaged() -> String {
 mod tests {
     use super::*;
 
-    fn framed(bitmaps: &[u8]) -> Vec<u8> {
-        let content = [MAGIC.as_slice(), bitmaps].concat();
-        let length = u32::try_from(content.len()).unwrap().to_be_bytes();
-        [length.as_slice(), &content, &crc32fast::hash(&content).to_be_bytes()].concat()
-    }
-
     fn vector(values: impl IntoIterator<Item = u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         RoaringTreemap::from_iter(values).serialize_into(&mut bytes).unwrap();
@@ -81,14 +88,15 @@ mod tests {
         let wanted: Vec<u64> =
             [0, 7, 65_535].into_iter().chain(131_072..196_608).chain([(1 << 32) + 5]).collect();
         let bytes = vector(wanted.iter().copied());
-        assert_eq!(places(&framed(&bytes), 100_000).unwrap(), wanted);
+        assert_eq!(places(&framed(&bytes).unwrap(), 100_000).unwrap(), wanted);
+        assert_eq!(super::bytes(&RoaringTreemap::from_iter(&wanted)), framed(&bytes));
         assert_eq!(largest(&[bytes.as_slice(), b"more"].concat(), 100_000).unwrap(), wanted.last().copied());
-        assert_eq!(places(&framed(&vector([])), 100).unwrap(), Vec::<u64>::new());
+        assert_eq!(places(&framed(&vector([])).unwrap(), 100).unwrap(), Vec::<u64>::new());
     }
 
     #[test]
     fn what_is_damaged_or_too_much_is_refused() {
-        let good = framed(&vector([1, 2, 3]));
+        let good = framed(&vector([1, 2, 3])).unwrap();
         assert_eq!(places(&good, 3).unwrap(), [1, 2, 3]);
         assert!(places(&good, 2).unwrap_err().contains("more than 2"));
         for end in 0..good.len() {
@@ -104,7 +112,7 @@ mod tests {
         let twice = [2_u64.to_le_bytes().as_slice(), &one[8..], &another[8..]].concat();
         let many = [u64::MAX.to_le_bytes().as_slice(), &one[8..]].concat();
         for bitmaps in [twice, many, [one.as_slice(), b"more"].concat()] {
-            assert!(places(&framed(&bitmaps), 10).is_err());
+            assert!(places(&framed(&bitmaps).unwrap(), 10).is_err());
         }
     }
 }

@@ -22,6 +22,7 @@ mod identity;
 mod infix;
 mod intervals;
 mod joins;
+mod layout;
 mod limits;
 mod maintenance;
 mod model;
@@ -66,6 +67,7 @@ pub use function::{
     Volatility,
 };
 pub use intervals::{Interval, read_interval};
+pub use layout::{LayoutChange, LayoutStatement, ReferenceKind};
 pub use limits::{check_limits, is_small};
 pub use maintenance::{MaintenanceStatement, RefreshMode, refresh_mode};
 pub use model::{ModelFile, ModelStatement};

@@ -1,7 +1,8 @@
 //! `OPTIMIZE [TABLE] t`, `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]` with the options of PostgreSQL's VACUUM,
-//! `[EXPLAIN] REFRESH MATERIALIZED VIEW v` and `ALTER MATERIALIZED VIEW v SET REFRESH …`.
+//! `[EXPLAIN] REFRESH MATERIALIZED VIEW v`, `ALTER MATERIALIZED VIEW v SET REFRESH …`, and what [`layout`] reads.
 
 use crate::intervals::{Interval, read_interval};
+use crate::layout::{self, LayoutStatement};
 use crate::statement_parser::{StatementParser, expect_end, is_word, take_word};
 use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -30,6 +31,8 @@ pub enum MaintenanceStatement {
     ExplainRefresh(ObjectName),
     /// Sets when the server does so by itself.
     SetRefresh { view: ObjectName, mode: RefreshMode },
+    /// Changes how rows of a table in a lake are partitioned, or what states of it are called.
+    Layout(LayoutStatement),
 }
 
 /// When a materialized view is refreshed without a statement that says so.
@@ -59,6 +62,7 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
         || refreshes(0)
         || words.is_at(0, "explain") && refreshes(1)
         || sets_refresh(words)
+        || layout::begins(words)
 }
 
 fn sets_refresh(words: &StatementParser<'_>) -> bool {
@@ -73,6 +77,9 @@ fn sets_refresh(words: &StatementParser<'_>) -> bool {
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
     if sets_refresh(&words) {
         return set_refresh(words);
+    }
+    if layout::begins(&words) {
+        return layout::read(words).map(MaintenanceStatement::Layout);
     }
     let parser = &mut words.parser;
     let (read, form) = if take_word(parser, "refresh") {

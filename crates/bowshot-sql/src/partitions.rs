@@ -63,7 +63,11 @@ impl PartitionField {
         Ok(fields)
     }
 
-    fn read(expr: &Expr) -> Result<Self> {
+    /// A column, or a transform of one.
+    ///
+    /// # Errors
+    /// `Invalid` for what is neither.
+    pub(crate) fn read(expr: &Expr) -> Result<Self> {
         let refused = || {
             Error::invalid(format!("rows of a table are not partitioned by `{expr}`"))
                 .with_hint("name a column, or write year, month, day or hour (column), bucket(16, column) or truncate(8, column)")

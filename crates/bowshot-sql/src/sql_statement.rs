@@ -93,7 +93,7 @@ fn internal_function(expr: &Expr) -> Option<&str> {
 
 /// The tokens in forms that the parser knows, and its dialect, which knows earlier states of tables where they ask for some.
 ///
-/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR; `WITH x AS MATERIALIZED (…)` loses the hint: what may differ
+/// `FOR VERSION AS OF` and `FOR TIMESTAMP AS OF` lose their FOR, and a name of a state gets a mark; `WITH x AS MATERIALIZED (…)` loses the hint: what may differ
 /// from one time to the next is computed once in any case (`rewrite/shared_queries.rs`). Joins, numbers and EXCLUDE of frames
 /// have files of their own.
 fn understood(
@@ -110,6 +110,7 @@ fn understood(
     let mut joins = Joins::new(dialect.name());
     let mut rest = tokens.into_iter().peekable();
     while let Some(mut token) = rest.next() {
+        name_state(&mut kept, &mut token);
         if keyword(&token.token) == Keyword::OF {
             versions |= drop_for(&mut kept);
         } else if keyword(&token.token) == Keyword::MATERIALIZED && is_hint(&mut kept, rest.peek())
@@ -213,6 +214,23 @@ fn drop_for(kept: &mut Vec<TokenWithSpan>) -> bool {
         kept.remove(*at);
     }
     true
+}
+
+/// Begins the text of `VERSION AS OF '…'`.
+pub(crate) const STATE_NAME: char = '\u{3}';
+
+/// `VERSION AS OF 'v1'` as a time with a mark: the parser takes a number alone behind VERSION.
+fn name_state(kept: &mut [TokenWithSpan], token: &mut TokenWithSpan) {
+    let Token::SingleQuotedString(text) = &mut token.token else { return };
+    let words: Vec<usize> = last_words(kept).take(3).collect();
+    let is = |at: usize| words.get(at).and_then(|at| kept.get(*at)).map(|token| keyword(&token.token));
+    if text.is_empty() || [is(0), is(1), is(2)] != [Keyword::OF, Keyword::AS, Keyword::VERSION].map(Some) {
+        return;
+    }
+    if let Some(version) = words.get(2).and_then(|at| kept.get_mut(*at)) {
+        version.token = word("TIMESTAMP", Keyword::TIMESTAMP);
+        text.insert(0, STATE_NAME);
+    }
 }
 
 /// `AS [NOT] MATERIALIZED (`: a hint that is not needed here. A NOT before it goes.

@@ -41,7 +41,7 @@ pub enum Statement {
     Model(ModelStatement),
     /// `CREATE FUNCTION`, `CREATE MACRO`, `DROP FUNCTION`
     Function(FunctionStatement),
-    /// `OPTIMIZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW`
+    /// `OPTIMIZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW`, `ALTER TABLE … ADD PARTITION FIELD`, `… CREATE TAG`
     Maintenance(MaintenanceStatement),
     /// `CREATE PIPE`, `ALTER PIPE`, `DROP PIPE`
     Pipe(PipeStatement),

@@ -96,6 +96,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
             // What is not seen may be there, and is not dropped for that.
             DatabaseDefinition::DropTable { name, .. }
             | DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::AlterLayout { name, .. }
             | DatabaseDefinition::Optimize { name }
             | DatabaseDefinition::Vacuum { name, .. } => {
                 access.check(Privilege::Own, name)?;

@@ -175,7 +175,9 @@ fn defining_in_database(definition: &DatabaseDefinition) -> (&'static str, Vec<R
         DatabaseDefinition::CreateSchema { database, schema: name, .. } => ("create", schema(database, name)),
         DatabaseDefinition::DropSchema { database, schema: name, .. } => ("drop", schema(database, name)),
         DatabaseDefinition::CreateTable(new) => ("create", vec![changed(&new.name)]),
-        DatabaseDefinition::AlterTable { name, .. } => ("alter", vec![changed(name)]),
+        DatabaseDefinition::AlterTable { name, .. } | DatabaseDefinition::AlterLayout { name, .. } => {
+            ("alter", vec![changed(name)])
+        }
         DatabaseDefinition::DropTable { name, .. } => ("drop", vec![changed(name)]),
         DatabaseDefinition::Optimize { name } => ("optimize", vec![changed(name)]),
         DatabaseDefinition::Vacuum { name, .. } => ("vacuum", vec![changed(name)]),

@@ -17,6 +17,7 @@ use crate::plan::plan_limits;
 use crate::plan::planned_statement::{MakePlan, Planned};
 use crate::secured_scan;
 use crate::write::Write;
+use crate::write::copy::CopyIn;
 use crate::write::data_modifying_with::Step;
 use crate::write::ddl::Ddl;
 use crate::write::returning::{Detail, Returning};
@@ -81,6 +82,7 @@ impl Change {
         !matches!(
             self.write.as_ref(),
             Write::CopyOut(_)
+                | Write::CopyIn(CopyIn { in_database: true, .. })
                 | Write::DatabaseInsert(_)
                 | Write::DatabaseDefine(_)
                 | Write::DatabaseRewrite(_)
@@ -97,6 +99,7 @@ impl Change {
         matches!(
             self.write.as_ref(),
             Write::Ddl(Ddl::Vacuum { .. })
+                | Write::CopyIn(CopyIn { in_database: true, .. })
                 | Write::DatabaseInsert(_)
                 | Write::DatabaseDefine(_)
                 | Write::DatabaseRewrite(_)

@@ -225,6 +225,7 @@ fn moment(written: &Written<'_>) -> Result<AsOf> {
     match written {
         Written::Version(version) => Ok(AsOf::Version(*version)),
         Written::Time(text) => time_travel::time(text).map(AsOf::Time).map_err(|_| not_a_time(text)),
+        Written::Reference(name) => Err(not_a_time(name)),
     }
 }
 

@@ -31,10 +31,21 @@ pub(super) async fn table(
         visible.raw.note_read(&name);
     }
     match entry {
-        Some(Entry::Table(table)) => own(visible, (&name, &reading), table, as_of),
+        Some(Entry::Table(table)) => match as_of {
+            State::At(as_of) => own(visible, (&name, &reading), table, as_of),
+            State::Referenced(reference) => Err(external(no_reference(&name, reference))),
+        },
         Some(_) => Err(external(keeps_none(&name))),
         None => of_others(visible, name, as_of).await,
     }
+}
+
+/// Which state is meant.
+#[derive(Clone, Copy)]
+enum State<'a> {
+    At(AsOf),
+    /// That of a branch or a tag.
+    Referenced(&'a str),
 }
 
 /// A table of ours.
@@ -59,7 +70,7 @@ fn own(
 async fn of_others(
     visible: &Visible,
     name: EntryName,
-    as_of: AsOf,
+    as_of: State<'_>,
 ) -> datafusion::error::Result<Arc<dyn TableProvider>> {
     let external = |error: Error| DataFusionError::External(Box::new(error));
     let is_file = name.catalog == DEFAULT_CATALOG && name.schema == DEFAULT_SCHEMA;
@@ -76,6 +87,18 @@ async fn of_others(
     if has_states {
         visible.check_read(&name, &reading)?;
     }
+    let as_of = match as_of {
+        State::At(as_of) => as_of,
+        State::Referenced(_) if !has_states => return Err(external(keeps_none(&name))),
+        State::Referenced(reference) => {
+            let found = match files {
+                Some(files) => files.referenced_state(&name.name, reference).await,
+                None => visible.parts.databases.referenced_state(&name, reference, &visible.principal).await,
+            };
+            let found = found.map_err(external)?.ok_or_else(|| external(no_reference(&name, reference)))?;
+            AsOf::Version(found)
+        }
+    };
     let found = match files {
         Some(files) => files.as_of(&name.name, as_of).await.map_err(external)?,
         None if has_states => {
@@ -113,14 +136,21 @@ pub(super) fn other_then(name: &EntryName) -> Error {
         .with_hint("policies are for the columns as they are now; ask the owner of the table")
 }
 
+fn no_reference(name: &EntryName, reference: &str) -> Error {
+    Error::not_found(format!("`{name}` has no branch or tag `{reference}`")).with_hint(
+        "write a version as a number: `FOR VERSION AS OF 3`; Iceberg tables have branches and tags",
+    )
+}
+
 /// The state that is meant.
 ///
 /// # Errors
 /// `Syntax` for a time that is none.
-fn state(written: &Written<'_>) -> Result<AsOf> {
+fn state<'a>(written: &Written<'a>) -> Result<State<'a>> {
     Ok(match written {
-        Written::Version(version) => AsOf::Version(*version),
-        Written::Time(text) => AsOf::Time(time(text)?),
+        Written::Version(version) => State::At(AsOf::Version(*version)),
+        Written::Time(text) => State::At(AsOf::Time(time(text)?)),
+        Written::Reference(name) => State::Referenced(*name),
     })
 }
 

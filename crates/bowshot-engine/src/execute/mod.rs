@@ -6,6 +6,7 @@ pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
 mod materialized_rows;
+pub(crate) mod materialized_table;
 pub(crate) mod own_changes;
 pub(crate) mod progress;
 pub(crate) mod row_balance;

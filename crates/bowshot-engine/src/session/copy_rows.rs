@@ -95,12 +95,17 @@ impl EngineSession {
     /// Takes the rows of a file into a table.
     async fn copy_in(&self, copy: &CopyIn, pinned: &Pinned) -> Result<Written> {
         let (state, names, stores) = (self.lazy_state(pinned), self.names(pinned), self.stores());
-        let table = names.table(&copy.table)?;
         let (exchange, from) = (Arc::clone(folder(&names)?), copy.clone());
         let opened =
             spawn_blocking(move || exchange.read(&from.path, (from.shape, &from.read), &from.wanted)).await;
         let rows = streamed(opened.map_err(broken)??);
         let origin = rows.origin().cloned();
+        if copy.in_database {
+            let written = self.ingest_into_database(&copy.table, rows, &names).await?;
+            checked(origin.as_ref())?;
+            return Ok(written);
+        }
+        let table = names.table(&copy.table)?;
         let positions = by_name(&rows.schema(), table.definition(), &copy.table)?;
         let absent = absent_values(table.definition(), &state, &stores.shared).await?;
         let rows = arranged(rows, positions, absent, table.schema());

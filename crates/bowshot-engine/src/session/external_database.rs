@@ -4,13 +4,16 @@ use crate::authorize::AuthorizedPlan;
 use crate::catalog::names::Names;
 use crate::databases::DatabaseDefinition;
 use crate::error::classify;
+use crate::execute::materialized_table::materialized_table;
 use crate::plan::parameters;
 use crate::session::EngineSession;
 use crate::session::write::Written;
 use crate::write::Write;
 use crate::write::external_database::sent_rows;
 use crate::write::external_definition::DatabaseDefine;
-use crate::write::external_rewrite::{DatabaseRewrite, acts, new_rows, over_file, rows_after};
+use crate::write::external_rewrite::{
+    DatabaseRewrite, acting_places, acts, new_rows, over_file, over_source, rows_after, rows_put, source_of,
+};
 use crate::write::merge::{TWICE, changed_twice};
 use crate::write::rows::{checked, stream};
 use bowshot_api::catalog_names::TARGET;
@@ -21,7 +24,7 @@ use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::datasource::provider_as_source;
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
@@ -114,29 +117,30 @@ impl EngineSession {
         plan: &AuthorizedPlan,
         rows: &[RecordBatch],
     ) -> Result<u64> {
-        let (query, state) = (bound(plan, rows)?, self.state(plan.pinned()));
+        let state = self.state(plan.pinned());
+        let query = with_source_rows(bound(plan, rows)?, &state).await?;
         let mut open = self.shared.parts.databases.rewrite(&rewrite.name).await?;
         let mut changed = 0;
         let files = if rewrite.changes_rows() { open.files() } else { Vec::new() };
         for (place, file) in files.iter().enumerate() {
             let query = over_file(&query, file)?;
-            let (mut acting, origin) = stream(&state, &acts(query.clone())?).await?;
-            let mut count = 0;
-            while let Some(batch) = acting.next().await {
-                let batch = batch.map_err(classify)?;
-                let acts = batch.columns().first().and_then(|acts| acts.as_primitive_opt::<Int64Type>());
-                if acts.is_some_and(|acts| acts.values().contains(&TWICE)) {
-                    return Err(changed_twice(&rewrite.name));
+            let count = acting_rows(&state, &query, &rewrite.name).await?;
+            changed += count;
+            let (replaced, query) = match count {
+                0 => continue,
+                count if open.deletes_in_place(place, count) => {
+                    let places = places_of(&state, &acting_places(query.clone())?).await?;
+                    open = open.delete(place, places)?;
+                    if rewrite.touched.updates.is_none() {
+                        continue;
+                    }
+                    (None, rows_put(query)?)
                 }
-                count += batch.num_rows() as u64;
-            }
+                _ => (Some(place), rows_after(query)?),
+            };
+            let (rows, origin) = stream(&state, &query).await?;
+            open = open.replace(replaced, rows).await?;
             checked(origin.as_ref())?;
-            if count > 0 {
-                let (rows, origin) = stream(&state, &rows_after(query)?).await?;
-                open = open.replace(Some(place), rows).await?;
-                checked(origin.as_ref())?;
-                changed += count;
-            }
         }
         if rewrite.touched.inserts.is_some() {
             let query = new_rows(over_file(&query, &open.table())?)?;
@@ -202,6 +206,48 @@ impl EngineSession {
             }
         }
     }
+}
+
+/// How many rows of a file do not stay as they are.
+async fn acting_rows(state: &SessionState, query: &LogicalPlan, table: &EntryName) -> Result<u64> {
+    let (mut rows, origin) = stream(state, &acts(query.clone())?).await?;
+    let mut count = 0;
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(classify)?;
+        if numbers(&batch).contains(&TWICE) {
+            return Err(changed_twice(table));
+        }
+        count += batch.num_rows() as u64;
+    }
+    checked(origin.as_ref())?;
+    Ok(count)
+}
+
+/// The places of rows in a file, of which there are few.
+async fn places_of(state: &SessionState, query: &LogicalPlan) -> Result<Vec<i64>> {
+    let (mut rows, origin) = stream(state, query).await?;
+    let mut places = Vec::new();
+    while let Some(batch) = rows.next().await {
+        places.extend_from_slice(numbers(&batch.map_err(classify)?));
+    }
+    checked(origin.as_ref())?;
+    Ok(places)
+}
+
+/// The values of the first column.
+fn numbers(batch: &RecordBatch) -> &[i64] {
+    let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
+    column.map(|column| &**column.values()).unwrap_or_default()
+}
+
+/// The query with the source of a MERGE as a table: its rows are computed once, with however many files they are joined.
+async fn with_source_rows(query: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let Some(source) = source_of(&query)? else { return Ok(query) };
+    let (rows, origin) = stream(state, &source).await?;
+    let schema = Arc::clone(source.schema().inner());
+    let table = materialized_table(rows, schema, &TaskContext::from(state)).await.map_err(classify)?;
+    checked(origin.as_ref())?;
+    over_source(query, &table)
 }
 
 /// The rows, which are counted on their way.

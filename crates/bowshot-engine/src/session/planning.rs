@@ -190,6 +190,10 @@ impl EngineSession {
                 let write = maintenance::vacuum(&table, retain, &names)?;
                 self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
             }
+            MaintenanceStatement::Layout(statement) => {
+                let write = maintenance::layout(statement, &names)?;
+                self.authorized(nothing(), Action::Write(Change::new(write)), pinned).await
+            }
             MaintenanceStatement::SetRefresh { view, mode } => {
                 let visible = self.visible(pinned);
                 let set = maintenance::set_refresh(&view, mode, (&visible, &names));

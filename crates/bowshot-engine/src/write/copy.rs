@@ -6,16 +6,17 @@
 use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, functions, group_keys, public, search_path};
 use crate::error::classify;
+use crate::write::external_database::{definition, plain_fields};
 use crate::write::recognise::nothing;
-use crate::write::{Write, change, nulls};
+use crate::write::{Write, change, external_database, nulls};
 use bowshot_api::variant::is_variant_type;
-use bowshot_api::{Error, ErrorKind, Reason, Result};
+use bowshot_api::{Error, ErrorKind, IfExists, Layout, Reason, Result};
 use bowshot_files::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_formats::read_options::{OptionValue, ReadOptions};
 use bowshot_formats::variants::Shredding;
 use bowshot_object_store::file_name::Format;
 use bowshot_sql::{CopyStatement, Direction, Privilege};
-use bowshot_tables::{EntryName, Table};
+use bowshot_tables::{Definition, EntryName};
 use bowshot_types::{Types, storage_type};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
@@ -45,6 +46,8 @@ pub(crate) struct CopyIn {
     pub(crate) shape: Shape,
     pub(crate) read: ReadOptions,
     pub(crate) wanted: Wanted,
+    /// Whether the table is in another database.
+    pub(crate) in_database: bool,
 }
 
 impl CopyIn {
@@ -74,11 +77,20 @@ pub(crate) fn recognise<'a>(
         let query = match direction {
             Direction::In { table, columns } => {
                 let (shape, read) = options.for_reading()?;
-                let (name, table) = names.writable(&table)?;
-                names.access.check_any_column(Privilege::Insert, &name)?;
-                let wanted = wanted(&table, &columns);
+                let place = names.resolve(&table)?;
+                let in_database = names.parts.databases.has(&place.catalog);
+                let (name, wanted) = if in_database {
+                    external_database::check_ingest(&place, (IfExists::Append, None), names)?;
+                    let fields = plain_fields(&external_database::found(&place, names).await?.schema());
+                    (place, wanted(&definition(fields.iter()), &columns))
+                } else {
+                    let (name, table) = names.writable(&table)?;
+                    names.access.check_any_column(Privilege::Insert, &name)?;
+                    let wanted = wanted(table.definition(), &columns);
+                    (name, wanted)
+                };
                 let wanted = wanted.map_err(|error| names.access.told_of_columns(&name, error))?;
-                let copy = CopyIn { table: name, path, shape, read, wanted };
+                let copy = CopyIn { table: name, path, shape, read, wanted, in_database };
                 names.access.check_columns(Privilege::Insert, copy.table(), &copy.columns())?;
                 copy.shape.check(&Schema::new(copy.wanted.fields.clone()))?;
                 return Ok((Write::CopyIn(copy), nothing()));
@@ -143,8 +155,7 @@ pub(crate) fn read_options(
 }
 
 /// The columns of the table that the rows go into.
-pub(crate) fn wanted(table: &Table, columns: &[Ident]) -> Result<Wanted> {
-    let definition = table.definition();
+pub(crate) fn wanted(definition: &Definition, columns: &[Ident]) -> Result<Wanted> {
     if columns.is_empty() {
         let fields = definition.columns.iter().map(|column| wanted_field(&column.field)).collect();
         return Ok(Wanted { fields, named: false });

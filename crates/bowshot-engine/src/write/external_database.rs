@@ -11,8 +11,8 @@ use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, change, insert as own};
 use bowshot_api::{BatchStream, Error, IfExists, Reason, Result};
 use bowshot_sql::Privilege;
-use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use bowshot_tables::{Column, Definition, EntryName, Storage};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::empty::EmptyTable;
@@ -24,7 +24,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Statement};
 use futures::{StreamExt, TryStreamExt};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The rows of the plan go into this table.
@@ -63,9 +63,33 @@ pub(super) async fn insert(
 
 pub(super) async fn found(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
     let table = names.parts.databases.table(name, names.access.principal()).await?;
-    table.ok_or_else(|| {
-        Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
-    })
+    table.ok_or_else(|| not_found(name))
+}
+
+/// The same with the columns that only whoever writes rows again sees.
+pub(super) async fn rewritable(name: &EntryName, names: &Names) -> Result<Arc<dyn TableProvider>> {
+    let table = names.parts.databases.rewritable(name, names.access.principal()).await?;
+    table.ok_or_else(|| not_found(name))
+}
+
+/// The columns of such a table, of which the database alone knows more.
+pub(super) fn definition<'f>(fields: impl Iterator<Item = &'f FieldRef>) -> Definition {
+    let columns = fields.map(|field| Column { field: Arc::clone(field), default: None, comment: None });
+    Definition { storage: Storage::Memory, columns: columns.collect(), ..Definition::default() }
+}
+
+/// The columns as values have them that no file of the database has had before. Who takes the rows refuses NULL; a plan would not name
+/// the column.
+pub(super) fn plain_fields(columns: &SchemaRef) -> Vec<FieldRef> {
+    let plain = |field: &FieldRef| {
+        let data_type = plain_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(true))
+    };
+    columns.fields().iter().map(plain).collect()
+}
+
+fn not_found(name: &EntryName) -> Error {
+    Error::not_found(format!("table `{name}` not found")).with_reason(Reason::UndefinedTable)
 }
 
 fn check_no_policies(name: &EntryName, names: &Names) -> Result<()> {
@@ -159,7 +183,7 @@ fn wanted(insert: &ast::Insert, all: &SchemaRef, name: &EntryName) -> Result<Sch
             Error::not_found(format!("`{name}` has no column `{column}`"))
                 .with_reason(Reason::UndefinedColumn)
         })?;
-        if fields.iter().any(|known: &datafusion::arrow::datatypes::Field| *known.name() == column) {
+        if fields.iter().any(|known: &Field| *known.name() == column) {
             return Err(Error::invalid(format!("column `{column}` is there twice"))
                 .with_reason(Reason::DuplicateColumn));
         }
@@ -174,12 +198,7 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     insert.table_alias = None;
     let visible = own::planned_apart(&mut insert, visible).await?;
     let statement = Parsed::Statement(Box::new(Statement::Insert(insert)));
-    // Who takes the rows refuses NULL; a plan would not name the column.
-    let fields = columns.fields().iter().map(|field| {
-        let data_type = plain_type(field.data_type());
-        field.as_ref().clone().with_data_type(data_type).with_nullable(true)
-    });
-    let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let columns = Arc::new(Schema::new(plain_fields(&columns)));
     let state = visible.with_target(Arc::new(EmptyTable::new(columns))).state();
     let plan = plan::logical(&state, statement).await.map_err(classify)?;
     match plan {
@@ -191,19 +210,25 @@ async fn planned(mut insert: ast::Insert, columns: SchemaRef, visible: &Visible)
     }
 }
 
-/// The type without the metadata of nested fields, such as their numbers: values that a statement writes out have none, and the planner
-/// takes types that differ in them for different ones. Who takes the rows casts them.
-fn plain_type(data_type: &DataType) -> DataType {
-    let plain = |field: &FieldRef| {
-        let inner = plain_type(field.data_type());
-        Arc::new(field.as_ref().clone().with_data_type(inner).with_metadata(HashMap::new()))
-    };
+/// The type without the metadata of nested fields, such as their numbers, and without their NOT NULL: values that a statement writes out
+/// have none, and the planner takes types that differ in them for different ones. Who takes the rows casts them, and refuses NULL.
+pub(super) fn plain_type(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| Arc::new(Field::new(field.name(), plain_type(field.data_type()), true));
     match data_type {
         DataType::List(element) => DataType::List(plain(element)),
         DataType::LargeList(element) => DataType::LargeList(plain(element)),
         DataType::FixedSizeList(element, length) => DataType::FixedSizeList(plain(element), *length),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
-        DataType::Map(entries, is_sorted) => DataType::Map(plain(entries), *is_sorted),
+        DataType::Map(entries, is_sorted) => match entries.data_type() {
+            DataType::Struct(pair) => {
+                // Keys are never NULL, wherever they are.
+                let pair = pair.iter().enumerate();
+                let pair = pair.map(|(place, field)| plain(field).as_ref().clone().with_nullable(place > 0));
+                let pair = DataType::Struct(pair.collect());
+                DataType::Map(Arc::new(Field::new(entries.name(), pair, false)), *is_sorted)
+            }
+            _ => data_type.clone(),
+        },
         other => other.clone(),
     }
 }

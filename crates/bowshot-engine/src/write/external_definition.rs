@@ -14,7 +14,8 @@ use bowshot_tables::{Column, EntryName};
 use bowshot_types::storage_type;
 use datafusion::arrow::datatypes::{Field, Fields, Schema};
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, ColumnOption, CreateTable, CreateTableOptions, ObjectName, ObjectType, SchemaName, Statement,
+    AlterTable, ColumnOption, CreateTable, CreateTableOptions, Expr as SqlExpr, ObjectName, ObjectType,
+    SchemaName, SqlOption, Statement, Value,
 };
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ impl DatabaseDefine {
             | DatabaseDefinition::DropSchema { database, .. } => database,
             DatabaseDefinition::CreateTable(new) => &new.name.catalog,
             DatabaseDefinition::AlterTable { name, .. }
+            | DatabaseDefinition::AlterLayout { name, .. }
             | DatabaseDefinition::DropTable { name, .. }
             | DatabaseDefinition::Optimize { name }
             | DatabaseDefinition::Vacuum { name, .. } => &name.catalog,
@@ -132,6 +134,7 @@ async fn created(
     names.access.check_make(&name.catalog, &name.schema)?;
     names.parts.databases.check_writable(&name.catalog)?;
     let partition = PartitionField::take(&mut create)?;
+    let format_version = take_format_version(&mut create)?;
     check_plain(&create, &name)?;
     let if_not_exists = std::mem::take(&mut create.if_not_exists);
     let has_rows = create.query.is_some();
@@ -145,7 +148,7 @@ async fn created(
         }
         false => (define::planned_columns(create, &state).await?, nothing()),
     };
-    let new = NewDatabaseTable { name, columns, partition, if_not_exists };
+    let new = NewDatabaseTable { name, columns, partition, format_version, if_not_exists };
     let define = DatabaseDefine { definition: DatabaseDefinition::CreateTable(new), has_rows };
     Ok(Recognised::Write(Box::new(Write::DatabaseDefine(define)), rows))
 }
@@ -196,6 +199,32 @@ fn column_change(change: Alteration, table: &EntryName) -> Result<Option<ColumnC
             ));
         }
     }))
+}
+
+/// `WITH (format_version = 3)`, also as `TBLPROPERTIES ('format-version' = '3')`. Other options stay in the statement.
+fn take_format_version(create: &mut CreateTable) -> Result<Option<u32>> {
+    let (CreateTableOptions::With(options) | CreateTableOptions::TableProperties(options)) =
+        &create.table_options
+    else {
+        return Ok(None);
+    };
+    let [SqlOption::KeyValue { key, value: SqlExpr::Value(value) }] = options.as_slice() else {
+        return Ok(None);
+    };
+    if key.value.to_lowercase().replace('-', "_") != "format_version" {
+        return Ok(None);
+    }
+    let version = match &value.value {
+        Value::Number(digits, _) => digits.to_string().parse().ok(),
+        Value::SingleQuotedString(text) => text.parse().ok(),
+        _ => None,
+    };
+    let version = version.ok_or_else(|| {
+        Error::invalid(format!("`{value}` is no version of a format"))
+            .with_hint("write `WITH (format_version = 3)`")
+    })?;
+    create.table_options = CreateTableOptions::None;
+    Ok(Some(version))
 }
 
 /// A table there has columns and partitions, and nothing that this server would have to watch over.

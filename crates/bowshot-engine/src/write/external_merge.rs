@@ -3,22 +3,29 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
+use crate::databases::row_lineage::is_hidden;
 use crate::error::classify;
 use crate::plan;
 use crate::write::change::{self, ADDRESS};
-use crate::write::external_rewrite::{DatabaseRewrite, IS_NEW, NEW, become_rows, plain};
+use crate::write::external_database::definition;
+use crate::write::external_rewrite::{
+    DatabaseRewrite, IS_NEW, NEW, SOURCE_ROWS, become_rows, plain, with_plain_types,
+};
 use crate::write::merge::{self, ACT, PUT};
 use crate::write::recognise::{Leading, Recognised};
 use crate::write::{Write, external_database, nulls};
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::read_query;
-use bowshot_tables::{Column, Definition, EntryName, Storage};
+use bowshot_tables::EntryName;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
+use datafusion::common::ScalarValue;
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::parser::Statement as Parsed;
-use datafusion::sql::sqlparser::ast::{Merge, MergeClause, MergeClauseKind, ObjectName, Query, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Merge, MergeClause, MergeClauseKind, ObjectName, Query, Statement, TableFactor,
+};
 use std::sync::Arc;
 
 /// A MERGE of a table of another database; `None` for every other statement.
@@ -45,12 +52,17 @@ async fn planned(
 ) -> Result<Recognised> {
     // Which columns there are shows in what is wrong with a statement.
     names.access.check_merged(&name)?;
-    let table = external_database::found(&name, names).await?;
+    let table = external_database::rewritable(&name, names).await?;
+    let table = with_plain_types(table, |_| true).map_err(classify)?;
     let schema = table.schema();
-    let definition = Arc::new(definition(&schema));
-    let rewrite = DatabaseRewrite { name, touched: merge::touched(merge, &definition)? };
+    let seen = Arc::new(definition(schema.fields().iter().filter(|field| !is_hidden(field.name()))));
+    let rewrite = DatabaseRewrite { name, touched: merge::touched(merge, &seen)? };
     rewrite.check(&names.access)?;
     names.parts.databases.check_writable(&rewrite.name.catalog)?;
+    if let Some(column) = rewrite.touched.updates.iter().flatten().find(|column| is_hidden(column)) {
+        return Err(Error::not_found(format!("`{}` has no column `{column}`", rewrite.name))
+            .with_reason(Reason::UndefinedColumn));
+    }
     if merge.output.is_some() {
         return Err(Error::unsupported(format!(
             "MERGE into `{}`, which is in another database, returns no rows",
@@ -63,10 +75,11 @@ async fn planned(
     };
     let (of_new, of_old): (Vec<MergeClause>, Vec<MergeClause>) =
         merge.clauses.iter().cloned().partition(|clause| is_of_new(&clause.clause_kind));
+    let merge = with_named_source(merge)?;
     let [of_new, of_old] = [of_new, of_old].map(|clauses| Merge { clauses, ..merge.clone() });
     let mut plans = Vec::with_capacity(2);
     if !of_old.clauses.is_empty() {
-        let mut query = merge::row_changes(&of_old, &definition, NEW)?;
+        let mut query = merge::row_changes(&of_old, &definition(schema.fields().iter()), NEW)?;
         leading.clone().before(&mut query, written)?;
         // Which row of a file it is, counts: another run may number them otherwise.
         let visible = addressed(Arc::clone(&table), "row_number() OVER ()", visible).await?;
@@ -75,7 +88,7 @@ async fn planned(
         plans.push(become_rows(rows, &schema, &updated).map_err(classify)?);
     }
     if !of_new.clauses.is_empty() {
-        let (_, mut query) = merge::merge(&of_new, |_| Ok(Arc::clone(&definition)))?;
+        let (_, mut query) = merge::merge(&of_new, |_| Ok(seen))?;
         leading.before(&mut query, written)?;
         let visible = addressed(table, "1", visible).await?;
         plans.push(added(logical(query, &visible).await?, &schema).map_err(classify)?);
@@ -91,11 +104,27 @@ async fn planned(
     Ok(Recognised::Write(Box::new(Write::DatabaseRewrite(rewrite)), rows))
 }
 
-/// The columns, of which the database alone knows more.
-fn definition(schema: &SchemaRef) -> Definition {
-    let columns = schema.fields().iter();
-    let columns = columns.map(|field| Column { field: Arc::clone(field), default: None, comment: None });
-    Definition { storage: Storage::Memory, columns: columns.collect(), ..Definition::default() }
+/// The same with the source under a name by which its rows are found in the plan, and computed once for all files. One without a name
+/// stays as it is.
+fn with_named_source(merge: &Merge) -> Result<Merge> {
+    let named = match &merge.source {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(&alias.name)
+        }
+        TableFactor::Table { name, alias: None, .. } => match name.0.as_slice() {
+            [only] => only.as_ident(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(name) = named else { return Ok(merge.clone()) };
+    let source = &merge.source;
+    let mut query = read_query(&format!(
+        "SELECT 1 FROM (SELECT * FROM (SELECT * FROM {source}) AS \"{SOURCE_ROWS}\") AS {name}"
+    ))?;
+    let relation = change::select_of(&mut query)?.from.pop().map(|table| table.relation);
+    let source = relation.ok_or_else(|| Error::internal("a source of MERGE was parsed as something else"))?;
+    Ok(Merge { source, ..merge.clone() })
 }
 
 /// The same with a table to be changed whose rows have addresses.
@@ -116,7 +145,8 @@ async fn logical(query: Box<Query>, visible: &Visible) -> Result<LogicalPlan> {
 fn added(plan: LogicalPlan, schema: &SchemaRef) -> datafusion::error::Result<LogicalPlan> {
     let mut columns = vec![lit(true).alias(IS_NEW), lit(PUT).alias(ACT)];
     for field in schema.fields() {
-        columns.push(cast(plain(field.name()), field.data_type().clone()).alias(field.name()));
+        let value = if is_hidden(field.name()) { lit(ScalarValue::Null) } else { plain(field.name()) };
+        columns.push(cast(value, field.data_type().clone()).alias(field.name()));
     }
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }

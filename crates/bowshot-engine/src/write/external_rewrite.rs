@@ -4,6 +4,7 @@
 
 use crate::catalog::Visible;
 use crate::catalog::names::{Names, ident, last};
+use crate::databases::row_lineage::{self, LAST_CHANGE, ROW_PLACE};
 use crate::error::classify;
 use crate::plan;
 use crate::write::merge::{ACT, PUT, TAKE};
@@ -15,11 +16,11 @@ use bowshot_policy::Touched;
 use bowshot_policy::access::{Access, Reading};
 use bowshot_sql::read_expression;
 use bowshot_tables::EntryName;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, FieldRef, SchemaRef};
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, DataFusionError};
-use datafusion::datasource::provider_as_source;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue, TableReference};
+use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, cast, lit, when};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
@@ -33,6 +34,8 @@ use std::sync::Arc;
 pub(super) const IS_NEW: &str = "__bowshot_is_new";
 /// What the names of columns begin with that have new values.
 pub(super) const NEW: &str = "__bowshot_new_";
+/// What the source of a MERGE is called in its plan, which reads it more than once.
+pub(super) const SOURCE_ROWS: &str = "__bowshot_source_rows";
 
 /// Rows of this table are changed, and others may be added.
 #[derive(Debug, Clone)]
@@ -167,14 +170,15 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
         ))
         .with_hint("name them with WHERE, without USING, FROM, joins, RETURNING, ORDER BY and LIMIT"));
     }
-    let table = external_database::found(&rewrite.name, names).await?;
+    let table = external_database::rewritable(&rewrite.name, names).await?;
+    let values = assigned(assignments.unwrap_or_default(), &table.schema(), &rewrite.name)?;
+    let table = with_plain_types(table, |column| values.contains_key(column)).map_err(classify)?;
     let schema = table.schema();
     let (_, relation, alias) = change::retarget_factor(&factor)?;
     let is_meant = match selection {
         Some(condition) => SqlExpr::IsTrue(Box::new(SqlExpr::Nested(Box::new(condition.clone())))),
         None => read_expression("TRUE")?,
     };
-    let values = assigned(assignments.unwrap_or_default(), &schema, &rewrite.name)?;
     let mut query = change::template()?;
     let select = change::select_of(&mut query)?;
     select.projection = vec![named(where_meant(&is_meant, &read_expression(&act.to_string())?)?, ACT)];
@@ -212,7 +216,7 @@ fn assigned(
     let mut values = BTreeMap::new();
     for (target, value) in tuple_assignment::split(assignments)? {
         let column = ident(&last(&target)?);
-        if schema.field_with_name(&column).is_err() {
+        if schema.field_with_name(&column).is_err() || row_lineage::is_hidden(&column) {
             return Err(Error::not_found(format!("`{table}` has no column `{column}`"))
                 .with_reason(Reason::UndefinedColumn));
         }
@@ -247,26 +251,40 @@ pub(super) fn become_rows(
     let mut columns = vec![lit(false).alias(IS_NEW), plain(ACT).alias(ACT)];
     for field in schema.fields() {
         let name = field.name();
-        columns.push(match updated.contains(name) {
-            true if field.data_type().is_nested() => {
-                return Err(DataFusionError::External(Box::new(nested_value(name))));
-            }
-            true => {
-                let new = cast(plain(&format!("{NEW}{name}")), field.data_type().clone());
-                when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name)
-            }
-            false => plain(name).alias(name),
+        let new = match updated.contains(name) {
+            true => Some(cast(plain(&format!("{NEW}{name}")), field.data_type().clone())),
+            // That of the statement, whose number is not known yet.
+            false => (name == LAST_CHANGE).then(|| lit(ScalarValue::Int64(None))),
+        };
+        columns.push(match new {
+            Some(new) => when(plain(ACT).eq(lit(PUT)), new).otherwise(plain(name))?.alias(name),
+            None => plain(name).alias(name),
         });
     }
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// The rows of a file have other field ids within such a column than values that are computed.
-fn nested_value(column: &str) -> Error {
-    Error::unsupported(format!(
-        "column `{column}` of a table in another database has lists, structs or maps, which are not changed"
-    ))
-    .with_hint("delete the rows, and insert them with the new values")
+/// The table with some columns in types whose nested fields have no numbers: values that are computed have none, and types that differ
+/// in them are different ones. Who takes the rows casts them back.
+pub(super) fn with_plain_types(
+    table: Arc<dyn TableProvider>,
+    is_meant: impl Fn(&str) -> bool,
+) -> datafusion::error::Result<Arc<dyn TableProvider>> {
+    let schema = table.schema();
+    let is_cast = |field: &Field| field.data_type().is_nested() && is_meant(field.name());
+    if !schema.fields().iter().any(|field| is_cast(field)) {
+        return Ok(table);
+    }
+    let column = |field: &FieldRef| match is_cast(field) {
+        true => {
+            cast(plain(field.name()), external_database::plain_type(field.data_type())).alias(field.name())
+        }
+        false => plain(field.name()),
+    };
+    let columns: Vec<Expr> = schema.fields().iter().map(column).collect();
+    let name = TableReference::partial(CHANGE_SCHEMA, TARGET);
+    let rows = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.project(columns)?.build()?;
+    Ok(Arc::new(ViewTable::new(rows, None)))
 }
 
 pub(super) fn plain(name: &str) -> Expr {
@@ -299,15 +317,68 @@ pub(crate) fn over_file(plan: &LogicalPlan, file: &Arc<dyn TableProvider>) -> Re
     }
 }
 
+/// What gives the rows of the source, if the statement is a MERGE whose source has a name.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn source_of(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let mut found = None;
+    let looked_for = plan.apply(|node| match node {
+        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == SOURCE_ROWS => {
+            found = Some(alias.input.as_ref().clone());
+            Ok(TreeNodeRecursion::Stop)
+        }
+        _ => Ok(TreeNodeRecursion::Continue),
+    });
+    looked_for.map_err(classify)?;
+    Ok(found)
+}
+
+/// The query over the rows of a table in the place of the source.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn over_source(plan: LogicalPlan, rows: &Arc<dyn TableProvider>) -> Result<LogicalPlan> {
+    let replaced = plan.transform_down(|node| match node {
+        LogicalPlan::SubqueryAlias(alias) if alias.alias.table() == SOURCE_ROWS => {
+            let rows = provider_as_source(Arc::clone(rows));
+            let scan = LogicalPlanBuilder::scan(alias.alias, rows, None)?.build()?;
+            Ok(Transformed::new(scan, true, TreeNodeRecursion::Jump))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    replaced.data().map_err(classify)
+}
+
 /// What happens to the rows of a file that do not stay as they are.
 ///
 /// # Errors
 /// None that is expected.
 pub(crate) fn acts(plan: LogicalPlan) -> Result<LogicalPlan> {
+    acting(plan, ACT)
+}
+
+/// Their places in the file, of a table that has them: see [`ROW_PLACE`].
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn acting_places(plan: LogicalPlan) -> Result<LogicalPlan> {
+    acting(plan, ROW_PLACE)
+}
+
+fn acting(plan: LogicalPlan, column: &str) -> Result<LogicalPlan> {
     let found = LogicalPlanBuilder::from(plan)
         .filter(Expr::Not(Box::new(plain(IS_NEW))).and(plain(ACT).is_not_null()));
-    let found = found.and_then(|found| found.project([plain(ACT)])?.build());
+    let found = found.and_then(|found| found.project([plain(column)])?.build());
     found.map_err(classify)
+}
+
+/// The rows of a file that stay and become others, as they are then.
+///
+/// # Errors
+/// None that is expected.
+pub(crate) fn rows_put(plan: LogicalPlan) -> Result<LogicalPlan> {
+    columns_where(plan, Expr::Not(Box::new(plain(IS_NEW))).and(plain(ACT).eq(lit(PUT))))
 }
 
 /// The rows that a file has afterwards.
@@ -329,7 +400,8 @@ pub(crate) fn new_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn columns_where(plan: LogicalPlan, condition: Expr) -> Result<LogicalPlan> {
     let fields = plan.schema().fields().iter().map(|field| field.name().as_str());
-    let columns: Vec<Expr> = fields.filter(|name| ![IS_NEW, ACT].contains(name)).map(plain).collect();
+    let columns: Vec<Expr> =
+        fields.filter(|name| ![IS_NEW, ACT, ROW_PLACE].contains(name)).map(plain).collect();
     let rows = LogicalPlanBuilder::from(plan).filter(condition);
     rows.and_then(|rows| rows.project(columns)?.build()).map_err(classify)
 }

@@ -1,4 +1,4 @@
-//! `OPTIMIZE`, `VACUUM` and `REFRESH MATERIALIZED VIEW`: what they do with which table.
+//! `OPTIMIZE`, `VACUUM`, `REFRESH MATERIALIZED VIEW` and changes of the layout of a table: what they do with which table.
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;
@@ -6,8 +6,8 @@ use crate::databases::DatabaseDefinition;
 use crate::write::ddl::Ddl;
 use crate::write::external_definition::DatabaseDefine;
 use crate::write::{Write, refresh};
-use bowshot_api::Result;
-use bowshot_sql::RefreshMode;
+use bowshot_api::{Error, Result};
+use bowshot_sql::{LayoutStatement, RefreshMode};
 use bowshot_tables::EntryName;
 use chrono::Duration;
 use datafusion::logical_expr::LogicalPlan;
@@ -39,6 +39,21 @@ fn in_database(table: &ObjectName, names: &Names) -> Result<Option<EntryName>> {
 
 fn of_database(definition: DatabaseDefinition) -> Write {
     Write::DatabaseDefine(DatabaseDefine { definition, has_rows: false })
+}
+
+/// `ALTER TABLE t ADD PARTITION FIELD …`, `ALTER TABLE t CREATE TAG …`
+///
+/// # Errors
+/// `Unsupported` for a table that is in no lake.
+pub(crate) fn layout(statement: LayoutStatement, names: &Names) -> Result<Write> {
+    let LayoutStatement { table, if_exists, change } = statement;
+    match in_database(&table, names)? {
+        Some(name) => Ok(of_database(DatabaseDefinition::AlterLayout { name, change, if_exists })),
+        None => Err(Error::unsupported(format!(
+            "`{table}` has no partition fields, branches and tags that are changed"
+        ))
+        .with_hint("tables of Iceberg catalogs have them; a table here keeps its versions by their numbers")),
+    }
 }
 
 /// `VACUUM t [RETAIN …]`

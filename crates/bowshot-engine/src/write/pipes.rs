@@ -89,7 +89,7 @@ async fn created(copy: PipeCopy, names: &Names) -> Result<Pipe> {
         .with_hint("let a user of the configuration, or one that `CREATE USER` has made, say it"));
     }
     let (shape, read) = read_options(&location, options.clone())?;
-    shape.check(&Schema::new(wanted(&there, &[])?.fields))?;
+    shape.check(&Schema::new(wanted(there.definition(), &[])?.fields))?;
     let location = whole(location, read, shape, names).await?;
     let EntryName { catalog, schema, name } = table;
     Ok(Pipe {
@@ -160,7 +160,7 @@ fn load(name: String, names: &Names) -> Result<Load> {
     let there = names.table(&table)?;
     check_changeable(&table, &there)?;
     let (shape, read) = read_options(&pipe.location, pipe.options.clone())?;
-    let wanted = wanted(&there, &[])?;
+    let wanted = wanted(there.definition(), &[])?;
     shape.check(&Schema::new(wanted.fields.clone()))?;
     let chosen = names.parts.pipes.chosen(&pipe);
     Ok(Load { name, table, shape, read, wanted, chosen })

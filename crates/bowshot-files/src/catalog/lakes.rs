@@ -29,6 +29,21 @@ impl FileCatalog {
         Ok(Some(found.map_err(|error| error.of_table(name))?))
     }
 
+    /// The number of the state of a table of files that a branch or a tag names, if there is one.
+    ///
+    /// # Errors
+    /// When its metadata cannot be read.
+    pub async fn referenced_state(
+        self: &Arc<Self>,
+        name: &str,
+        reference: &str,
+    ) -> Result<Option<u64>, bowshot_api::Error> {
+        let Some(entry) = self.find_later(name).await else { return Ok(None) };
+        let Some(foreign) = entry.foreign().await? else { return Ok(None) };
+        let found = foreign.referenced_state(reference).await;
+        Ok(found.map_err(|error| error.of_table(&entry.definition.name))?)
+    }
+
     /// The changes of a table of files in a range; `None` if there is none of this name.
     ///
     /// # Errors

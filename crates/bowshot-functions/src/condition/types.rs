@@ -50,7 +50,7 @@ pub(super) fn of_duckdb(data_type: &DataType) -> String {
         DataType::FixedSizeList(field, length) => {
             return format!("{}[{length}]", of_duckdb(field.data_type()));
         }
-        of if is_variant_type(of) => "VARIANT",
+        of if is_variant_type(of) => "VARIANT".to_owned(),
         DataType::Struct(fields) => {
             let parts =
                 fields.iter().map(|field| format!("{} {}", field.name(), of_duckdb(field.data_type())));
@@ -64,7 +64,7 @@ pub(super) fn of_duckdb(data_type: &DataType) -> String {
 
 fn of_map(entries: &DataType) -> String {
     match entries {
-        of if is_variant_type(of) => "VARIANT",
+        of if is_variant_type(of) => "VARIANT".to_owned(),
         DataType::Struct(fields) => {
             let parts = fields.iter().map(|field| of_duckdb(field.data_type()));
             format!("MAP({})", parts.collect::<Vec<_>>().join(", "))

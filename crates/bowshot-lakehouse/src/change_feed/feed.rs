@@ -288,7 +288,7 @@ impl Building<'_> {
             let Some(part) = parts.get_mut(place) else { continue };
             let (data, facts) = (Arc::clone(data), Arc::clone(facts));
             let file = SnapshotFile::of_parquet(data, facts, &part.file_schema, values(item));
-            part.files.push(LakeFile { file, left });
+            part.files.push(LakeFile { file, left, lineage: None });
         }
         Ok(parts)
     }

@@ -110,7 +110,7 @@ impl Loading<'_> {
                 None => None,
             };
             let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
-            group.files.push(Arc::new(LakeFile { file, left }));
+            group.files.push(Arc::new(LakeFile { file, left, lineage: None }));
         }
         Ok(groups)
     }

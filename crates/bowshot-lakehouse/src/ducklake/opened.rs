@@ -201,7 +201,7 @@ impl DuckLake {
         };
         let store = Arc::clone(&self.workshop.sources.store);
         let name = format!("{}.{}.{}", self.place.name, name.schema, name.table);
-        Ok(Some(LakeTable { name, snapshot, version: Some(version), store }))
+        Ok(Some(LakeTable { name, snapshot, version: Some(version), store, lineage: None }))
     }
 
     /// A table whose catalog has not changed since it was looked at.

@@ -108,7 +108,17 @@ impl IcebergFolder {
     ) -> Result<LakeTable, Error> {
         let (version, snapshot) = self.look(given, as_of).await?;
         let store = Arc::clone(&self.workshop.sources.store);
-        Ok(LakeTable { name: name.to_owned(), snapshot, version, store })
+        Ok(LakeTable { name: name.to_owned(), snapshot, version, store, lineage: None })
+    }
+
+    /// The number of the state that a branch or a tag names now.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub(crate) async fn referenced_state(&self, name: &str) -> Result<Option<u64>, Error> {
+        self.look(None, None).await?;
+        let state = self.state.lock().await;
+        Ok(state.current.as_ref().and_then(|loaded| loaded.metadata.referenced_state(name)))
     }
 
     /// Number of the data files.

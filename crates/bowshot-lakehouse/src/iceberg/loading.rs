@@ -2,6 +2,7 @@
 
 use super::super::columns::{LakeColumn, Source, has_numbers, sources};
 use super::super::deletes::{self, Deleted, DeletedValues};
+use super::super::row_lineage::{self, RowLineage};
 use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::manifest::{self, Content, Entry, Manifest};
 use super::metadata::{self, Snapshot, TableMetadata};
@@ -69,11 +70,13 @@ impl Loading<'_> {
         let (data, deletes): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.content == Content::Data);
         let mut deleted = self.deletes(&deletes, &columns)?;
+        let lineage = self.has_lineage().then(row_lineage::table_columns);
+        let columns: Vec<LakeColumn> = columns.into_iter().chain(lineage.into_iter().flatten()).collect();
         let wanted = Wanted { columns: &columns, with_default: types::with_default(fields) };
         let groups = self.groups(&data, &wanted, &mut deleted, known)?;
         let columns = nullable_where_lacking(columns, &groups);
-        let schema =
-            Arc::new(Schema::new(columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>()));
+        let seen = columns.iter().take(fields.len()).map(|column| Arc::clone(&column.field));
+        let schema = Arc::new(Schema::new(seen.collect::<Vec<_>>()));
         Ok(LakeSnapshot {
             columns,
             schema,
@@ -82,6 +85,11 @@ impl Loading<'_> {
             rows: Vec::new(),
             lease: Mutex::default(),
         })
+    }
+
+    /// Whether rows have numbers.
+    fn has_lineage(&self) -> bool {
+        self.metadata.format_version >= 3
     }
 
     /// All files that count.
@@ -96,7 +104,9 @@ impl Loading<'_> {
             }
             None => {
                 let named = state.manifests.iter();
-                named.map(|path| Manifest { path: path.clone(), spec: 0, sequence: 0 }).collect()
+                named
+                    .map(|path| Manifest { path: path.clone(), spec: 0, sequence: 0, first_row: None })
+                    .collect()
             }
         };
         let (mut entries, mut named) = (Vec::new(), HashSet::new());
@@ -213,9 +223,13 @@ impl Loading<'_> {
                 groups.len() - 1
             });
             let Some(group) = groups.get_mut(place) else { continue };
-            let left = deleted.places.left(&entry.path, entry.sequence, facts.rows.unwrap_or(0));
+            let rows = facts.rows.unwrap_or(0);
+            let left = deleted.places.left(&entry.path, entry.sequence, rows);
+            let lineage =
+                RowLineage { first_row: entry.first_row, sequence: entry.sequence, rows: rows as u64 };
+            let lineage = self.has_lineage().then_some(lineage);
             let file = SnapshotFile::of_parquet(data, facts, &group.file_schema, Vec::new());
-            group.files.push(Arc::new(LakeFile { file, left }));
+            group.files.push(Arc::new(LakeFile { file, left, lineage }));
         }
         for (group, places) in groups.iter_mut().zip(gone_from) {
             let values: Vec<&DeletedValues> =

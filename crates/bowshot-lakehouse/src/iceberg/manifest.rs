@@ -25,6 +25,8 @@ pub(super) struct Manifest {
     pub(super) spec: i32,
     /// Of the change that has written it.
     pub(super) sequence: i64,
+    /// The number of the first row of its files, since version 3.
+    pub(super) first_row: Option<i64>,
 }
 
 /// A manifest with all that its list says of it, so that another list can say the same.
@@ -42,6 +44,8 @@ pub(super) struct ManifestFile {
     pub(super) rows: [i64; 3],
     pub(super) partitions: Option<Vec<FieldSummary>>,
     pub(super) key: Option<Vec<u8>>,
+    /// The number of the first row of its files, since version 3.
+    pub(super) first_row: Option<i64>,
 }
 
 /// What the files of a manifest have of one value that they are partitioned by.
@@ -85,6 +89,23 @@ pub(super) struct Entry {
     pub(super) equality: Vec<i32>,
     /// Set for a part of a file that says which rows of one data file are deleted.
     pub(super) vector: Option<Vector>,
+    /// The number of its first row, since version 3.
+    pub(super) first_row: Option<i64>,
+}
+
+/// Numbers of the first rows of the files of a manifest: those of a file that says none come behind those of the files before it
+/// (specification, "First Row ID Inheritance").
+struct FirstRows(Option<i64>);
+
+impl FirstRows {
+    fn next(&mut self, own: Option<i64>, rows: Option<i64>) -> Option<i64> {
+        if own.is_some() {
+            return own;
+        }
+        let first = self.0?;
+        self.0 = Some(first.saturating_add(rows.unwrap_or(0)));
+        Some(first)
+    }
 }
 
 /// A deletion vector: of which data file, and where in its own.
@@ -109,6 +130,7 @@ pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, E
                 spec: i32::try_from(table.whole("partition_spec_id", row)?.unwrap_or(0)).unwrap_or(-1),
                 // Version 1 has no such numbers, and no deletes.
                 sequence: table.optional("sequence_number", row)?.unwrap_or(0),
+                first_row: table.optional("first_row_id", row)?,
             });
         }
     }
@@ -136,6 +158,7 @@ pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manife
 /// When it cannot be read.
 pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) -> Result<Vec<Entry>, Error> {
     let (mut entries, path) = (Vec::new(), file.path());
+    let mut first_rows = FirstRows(manifest.first_row);
     for batch in rows(file, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         let files = table.nested("data_file")?;
@@ -159,6 +182,8 @@ pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) ->
                 sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
                 equality: files.numbers("equality_ids", row)?,
                 vector: files.vector(row)?,
+                first_row: first_rows
+                    .next(files.optional("first_row_id", row)?, files.optional("record_count", row)?),
             });
         }
     }
@@ -175,17 +200,20 @@ pub(super) fn whole_entries(
     most: usize,
 ) -> Result<Vec<WholeEntry>, Error> {
     let (mut entries, path) = (Vec::new(), file.path());
+    let mut first_rows = FirstRows(manifest.first_row);
     for batch in rows(file, most)? {
         let table = Columns { columns: StructArray::from(batch), path };
         let files = table.nested("data_file")?;
         for row in 0..table.columns.len() {
             if table.whole("status", row)? != Some(REMOVED) {
+                let mut file = files.written_file(row)?;
+                file.first_row = first_rows.next(file.first_row, Some(file.rows));
                 // What a new manifest adds has the numbers of the manifest, which were not known when it was written.
                 entries.push(WholeEntry {
                     snapshot: table.optional("snapshot_id", row)?.unwrap_or(manifest.snapshot),
                     sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
                     file_sequence: table.optional("file_sequence_number", row)?.unwrap_or(manifest.sequence),
-                    file: files.written_file(row)?,
+                    file,
                 });
             }
         }
@@ -248,6 +276,13 @@ impl Columns<'_> {
         value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
     }
 
+    fn optional_text(&self, name: &str, row: usize) -> Result<Option<String>, Error> {
+        match self.columns.column_by_name(name) {
+            Some(column) if column.is_valid(row) => self.text(name, row).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn bytes(&self, name: &str, row: usize) -> Result<Option<Vec<u8>>, Error> {
         if self.columns.column_by_name(name).is_none() {
             return Ok(None);
@@ -297,12 +332,15 @@ impl Columns<'_> {
             ],
             partitions: self.summaries(row)?,
             key: self.bytes("key_metadata", row)?,
+            first_row: self.optional("first_row_id", row)?,
         })
     }
 
     fn written_file(&self, row: usize) -> Result<WrittenFile, Error> {
         let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
+        let range = (self.optional("content_offset", row)?, self.optional("content_size_in_bytes", row)?);
         Ok(WrittenFile {
+            content: self.optional("content", row)?.unwrap_or(0),
             path: self.text("file_path", row)?,
             format: self.text("file_format", row)?,
             partition: self.partition(row)?,
@@ -317,7 +355,11 @@ impl Columns<'_> {
                 upper: self.bounds("upper_bounds", row)?,
             },
             key: self.bytes("key_metadata", row)?,
+            equality: self.numbers("equality_ids", row)?,
             sort_order: self.optional("sort_order_id", row)?,
+            first_row: self.optional("first_row_id", row)?,
+            referenced: self.optional_text("referenced_data_file", row)?,
+            range: range.0.zip(range.1),
         })
     }
 

@@ -40,6 +40,16 @@ pub(super) struct TableMetadata {
     partition_spec: Option<Vec<PartitionField>>,
     #[serde(default)]
     properties: HashMap<String, String>,
+    /// Branches and tags.
+    #[serde(default)]
+    refs: HashMap<String, Reference>,
+}
+
+/// The name of a state.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Reference {
+    snapshot_id: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +69,7 @@ pub(super) struct IcebergField {
     #[serde(rename = "type")]
     pub(super) data_type: IcebergType,
     pub(super) initial_default: Option<Value>,
+    pub(super) write_default: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,6 +179,11 @@ impl TableMetadata {
     /// The state of this number, if it is kept.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Snapshot> {
         self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id)
+    }
+
+    /// The number of the state that a branch or a tag names.
+    pub(super) fn referenced_state(&self, name: &str) -> Option<u64> {
+        u64::try_from(self.refs.get(name)?.snapshot_id).ok()
     }
 
     /// What files of a specification are grouped by.

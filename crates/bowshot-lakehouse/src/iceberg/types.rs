@@ -22,6 +22,22 @@ pub(super) fn columns(fields: &[IcebergField]) -> Result<Vec<LakeColumn>, String
     fields.iter().map(column).collect()
 }
 
+/// What rows that are added have in columns that they do not name.
+///
+/// # Errors
+/// Names the column whose value is not known here.
+pub(super) fn write_defaults(
+    fields: &[IcebergField],
+    columns: &[LakeColumn],
+) -> Result<Vec<ScalarValue>, String> {
+    let of_column = |(field, column): (&IcebergField, &LakeColumn)| {
+        default_of(field.write_default.as_ref(), column.field.data_type()).map_err(|detail| {
+            format!("column `{}` has a write default that is not known: {detail}", field.name)
+        })
+    };
+    fields.iter().zip(columns).map(of_column).collect()
+}
+
 /// The numbers of nested fields that have a value other than NULL in rows of before they were added.
 pub(super) fn with_default(fields: &[IcebergField]) -> HashSet<i32> {
     let mut found = HashSet::new();
@@ -52,16 +68,17 @@ fn column(field: &IcebergField) -> Result<LakeColumn, String> {
     let name = field.name.as_str();
     let arrow = arrow_field(field)
         .map_err(|unknown| format!("column `{name}` has the type {unknown}, which is not read"))?;
-    let strange = |detail: &dyn std::fmt::Display| {
-        format!("column `{name}` has an initial default that is not read: {detail}")
-    };
-    let default = match &field.initial_default {
-        None | Some(Value::Null) => {
-            ScalarValue::try_from(arrow.data_type()).map_err(|error| strange(&error))?
-        }
-        Some(value) => default(value, arrow.data_type()).map_err(|error| strange(&error))?,
-    };
+    let default = default_of(field.initial_default.as_ref(), arrow.data_type())
+        .map_err(|detail| format!("column `{name}` has an initial default that is not read: {detail}"))?;
     Ok(LakeColumn { field: arrow, number: field.id, default })
+}
+
+/// NULL where there is none.
+fn default_of(value: Option<&Value>, data_type: &DataType) -> Result<ScalarValue, String> {
+    match value {
+        None | Some(Value::Null) => ScalarValue::try_from(data_type).map_err(|error| error.to_string()),
+        Some(value) => default(value, data_type),
+    }
 }
 
 /// A default of JSON (specification, "JSON single-value serialization").

@@ -59,6 +59,8 @@ pub enum Method {
     Delete,
     PostForm(Secret),
     PostJson(Bytes),
+    /// The same once: the answer to a second one may be about what the first one has done.
+    PostJsonOnce(Bytes),
 }
 
 /// What is answered. It cannot be shown: there may be credentials in it.
@@ -136,13 +138,14 @@ async fn attempts(
 ) -> std::result::Result<Answer, Fault> {
     let deadline = Instant::now() + patience.timeout;
     let (mut pause, mut attempt) = (FIRST_PAUSE, 0);
+    let most = if matches!(call.method, Method::PostJsonOnce(_)) { 0 } else { patience.max_retries };
     loop {
         let asked = once(client, call).await;
         let passes = match &asked {
             Ok(answer) => matches!(answer.status, 429 | 500 | 502 | 503 | 504),
             Err(fault) => matches!(fault, Fault::Connection),
         };
-        if !passes || attempt >= patience.max_retries || Instant::now() + pause >= deadline {
+        if !passes || attempt >= most || Instant::now() + pause >= deadline {
             return match asked {
                 Ok(answer) if passes => Err(Fault::Status(answer.status)),
                 other => other,
@@ -177,7 +180,9 @@ fn request(call: &Call) -> std::result::Result<HttpRequest, Fault> {
             let form = Bytes::copy_from_slice(form.expose().as_bytes());
             ("POST", Some((form, "application/x-www-form-urlencoded")))
         }
-        Method::PostJson(json) => ("POST", Some((json.clone(), "application/json"))),
+        Method::PostJson(json) | Method::PostJsonOnce(json) => {
+            ("POST", Some((json.clone(), "application/json")))
+        }
     };
     let (body, content_type) = match body {
         Some((body, content_type)) => (HttpRequestBody::from(body), Some(content_type)),

@@ -17,6 +17,20 @@ pub(super) fn rewritten_in(sql: &str, dialect: DialectName) -> String {
 }
 
 #[test]
+fn states_have_numbers_times_and_names() {
+    for (version, carried) in [
+        ("VERSION AS OF 3", "3"),
+        ("FOR VERSION AS OF '3'", "3"),
+        ("FOR VERSION AS OF 'v1'", "#v1"),
+        ("version as of 'it''s' AS t", "#it's"),
+        ("FOR TIMESTAMP AS OF '2026-01-31'", "@2026-01-31"),
+    ] {
+        let rewritten = rewritten(&format!("SELECT a FROM t {version}"));
+        assert!(rewritten.contains(&format!("\"@{carried}@t\"")), "{version}: {rewritten}");
+    }
+}
+
+#[test]
 fn refusals_say_why() {
     for (sql, says) in [
         ("SELECT * FROM t FOR VERSION AS OF ?", "cannot be a parameter"),

@@ -1,7 +1,8 @@
-//! `FROM t FOR VERSION AS OF 3` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so the name
-//! carries which state is meant, in a form that no text can have.
+//! `FROM t FOR VERSION AS OF 3`, `… AS OF 'tag'` and `FROM t FOR TIMESTAMP AS OF '…'`: the planner asks its catalog for names only, so
+//! the name carries which state is meant, in a form that no text can have.
 
 use super::changes;
+use crate::sql_statement::STATE_NAME;
 use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -25,14 +26,17 @@ pub enum AsOf<'name> {
     Version(u64),
     /// The state at that time, as it was written.
     Time(&'name str),
+    /// The state that a branch or a tag names.
+    Reference(&'name str),
 }
 
 /// The name of a table and which state of it is meant, of a name that [`super::statement`] has made.
 pub fn marked(name: &str) -> Option<(&str, AsOf<'_>)> {
     let (state, name) = name.strip_prefix(MARK)?.split_once(MARK)?;
-    let state = match state.strip_prefix('@') {
-        Some(time) => AsOf::Time(time),
-        None => AsOf::Version(state.parse().ok()?),
+    let state = match state.split_at_checked(1) {
+        Some(("@", time)) => AsOf::Time(time),
+        Some(("#", reference)) => AsOf::Reference(reference),
+        _ => AsOf::Version(state.parse().ok()?),
     };
     Some((name, state))
 }
@@ -133,7 +137,10 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
     let Some(version) = version.take() else { return Ok(()) };
     let state = match version {
         TableVersion::VersionAsOf(expr) => number(&expr)?,
-        TableVersion::TimestampAsOf(expr) => format!("@{}", time(&expr)?),
+        TableVersion::TimestampAsOf(expr) => match reference(&expr) {
+            Some(state) => state,
+            None => format!("@{}", time(&expr)?),
+        },
         other => {
             return Err(Error::unsupported(format!("`{other}` is not supported"))
                 .with_hint("write `FOR VERSION AS OF 3` or `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`"));
@@ -150,8 +157,9 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
 
 fn number(expr: &Expr) -> Result<String> {
     let refused = || {
-        Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table"))
-            .with_hint("write a number, as in `FOR VERSION AS OF 3`")
+        Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table")).with_hint(
+            "write a number, as in `FOR VERSION AS OF 3`, or the name of a branch or a tag: `'v1'`",
+        )
     };
     let Expr::Value(value) = expr else { return Err(refused()) };
     if matches!(value.value, Value::Placeholder(_)) {
@@ -159,6 +167,14 @@ fn number(expr: &Expr) -> Result<String> {
     }
     let Value::Number(number, _) = &value.value else { return Err(refused()) };
     number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused())
+}
+
+/// A number in quotes, or the name of a branch or a tag, which stands where the parser takes a text.
+fn reference(expr: &Expr) -> Option<String> {
+    let Expr::Value(value) = expr else { return None };
+    let Value::SingleQuotedString(text) = &value.value else { return None };
+    let name = text.strip_prefix(STATE_NAME).filter(|name| !name.contains(MARK))?;
+    Some(name.parse::<u64>().map_or_else(|_| format!("#{name}"), |number| number.to_string()))
 }
 
 fn time(expr: &Expr) -> Result<String> {
@@ -195,7 +211,20 @@ fn parameter() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::unmarked;
+    use super::{AsOf, marked, unmarked};
+
+    #[test]
+    fn names_carry_which_state_is_meant() {
+        for (name, wanted) in [
+            ("\u{2}7\u{2}t", Some(AsOf::Version(7))),
+            ("\u{2}@2999-01-01\u{2}t", Some(AsOf::Time("2999-01-01"))),
+            ("\u{2}#v1\u{2}t", Some(AsOf::Reference("v1"))),
+            ("\u{2}x\u{2}t", None),
+            ("t", None),
+        ] {
+            assert_eq!(marked(name), wanted.map(|wanted| ("t", wanted)), "{name:?}");
+        }
+    }
 
     #[test]
     fn messages_name_the_table() {

@@ -175,6 +175,33 @@ impl IcebergCatalog {
         table: &str,
         as_of: Option<AsOf>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.lake_table(schema, table, as_of).await?.map(|found| Arc::new(found) as Arc<_>))
+    }
+
+    /// The same with the lineage of its rows as columns, if they have one: for whoever writes them again.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub async fn table_with_lineage(
+        &self,
+        schema: &str,
+        table: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        let found = self.lake_table(schema, table, None).await?;
+        Ok(found.map(|found| Arc::new(found.with_lineage().unwrap_or(found)) as Arc<_>))
+    }
+
+    /// The number of the state of a table that a branch or a tag names.
+    ///
+    /// # Errors
+    /// As [`Self::table`].
+    pub async fn referenced_state(&self, schema: &str, table: &str, name: &str) -> Result<Option<u64>> {
+        let found = self.known_table(schema, table).await?;
+        Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))
+    }
+
+    /// What is known of a table that is there.
+    async fn known_table(&self, schema: &str, table: &str) -> Result<Option<(Arc<Known>, Given)>> {
         if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);
         }
@@ -183,13 +210,16 @@ impl IcebergCatalog {
             let mut slot = slot.lock().await;
             self.look(&mut slot, schema, table).await?
         };
-        let Some((known, given)) = found else {
+        if found.is_none() {
             self.tables.lock().remove(&(schema.to_owned(), table.to_owned()));
-            return Ok(None);
-        };
+        }
+        Ok(found)
+    }
+
+    async fn lake_table(&self, schema: &str, table: &str, as_of: Option<AsOf>) -> Result<Option<LakeTable>> {
+        let Some((known, given)) = self.known_table(schema, table).await? else { return Ok(None) };
         let found = known.folder.table_of(table, Some(given), as_of).await;
-        let found = found.map_err(|error| error.of_table(table))?;
-        Ok(Some(Arc::new(found)))
+        Ok(Some(found.map_err(|error| error.of_table(table))?))
     }
 
     /// What the catalog says of a table, now or lately.

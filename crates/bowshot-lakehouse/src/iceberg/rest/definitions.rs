@@ -1,12 +1,11 @@
 //! Tables and namespaces that are made and dropped in a catalog. What is dropped is what the catalog lists by exactly that name, since
 //! rights go by names.
 
-use super::super::write::{ColumnChange, NewPartition, SchemaChange, table_request};
+use super::super::write::{NewTable, TableAlteration, TableChange, table_request};
 use super::catalog::IcebergCatalog;
 use super::fault::CatalogFault;
 use super::insert::{ATTEMPTS, pause};
 use super::names::{is_name, parts};
-use arrow::datatypes::Schema;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 
 /// Whether a change has changed something: what is to be there may be there already.
@@ -57,14 +56,14 @@ impl IcebergCatalog {
     pub async fn create_table(
         &self,
         (schema, table): (&str, &str),
-        (columns, partition): (&Schema, &[NewPartition]),
+        definition: &NewTable<'_>,
         if_not_exists: bool,
     ) -> Changed {
         let namespace = self.namespace(schema)?;
         if !is_name(table) {
             return Err(Error::invalid("this cannot be the name of a table of a catalog"));
         }
-        let new = table_request(table, columns, partition)?;
+        let new = table_request(table, definition)?;
         match self.service().create_table(&namespace, &new).await {
             Ok(()) => {}
             Err(CatalogFault::Conflict) if if_not_exists => return Ok(false),
@@ -89,7 +88,7 @@ impl IcebergCatalog {
         }
     }
 
-    /// Changes the columns of a table, all of them or none. Where others are faster, the change is made anew of what they have left.
+    /// Changes what a table is, all of it or nothing. Where others are faster, the change is made anew of what they have left.
     ///
     /// # Errors
     /// `NotFound` unless that is allowed; `Unsupported` for what files that are there do not allow; `Conflict` where others change the
@@ -97,36 +96,41 @@ impl IcebergCatalog {
     pub async fn alter_table(
         &self,
         (schema, table): (&str, &str),
-        changes: &[ColumnChange],
+        alteration: &TableAlteration,
         if_exists: bool,
     ) -> Changed {
         let namespace = self.namespace(schema)?;
         let mut found = self.writable(schema, table).await?;
+        let (mut undetermined, mut last) = (false, CatalogFault::Conflict);
         for attempt in 0..ATTEMPTS {
             let Some(now) = found else {
                 return missing("table", table, Reason::UndefinedTable, if_exists);
             };
-            let Some(change) = SchemaChange::new(&now.state, (&namespace, table), changes)? else {
+            let Some(change) = TableChange::new(&now.state, (&namespace, table), alteration)? else {
                 return Ok(false);
             };
-            let fault = match self.service().commit(&namespace, table, &change.request).await {
-                Ok(()) => None,
-                Err(fault) => Some(fault),
-            };
-            // Whoever reads next sees what there is now, and an answer that was lost may have been a good one.
+            let fault = self.service().commit_once(&namespace, table, change.request()).await.err();
+            undetermined |= fault.as_ref().is_some_and(CatalogFault::is_undetermined);
+            // Whoever reads next sees what there is now.
             found = match (self.writable(schema, table).await, fault) {
-                (Ok(Some(now)), Some(_)) if change.is_in(&now.state) => return Ok(true),
+                // An answer that was lost may have been a good one. Where none was, somebody else has made the same change.
+                (Ok(Some(now)), Some(_)) if undetermined && change.is_in(&now.state) => return Ok(true),
                 (Ok(_), None) => return Ok(true),
                 (Err(_), None) => {
                     self.forget(schema, table).await;
                     return Ok(true);
                 }
-                (Ok(found), Some(CatalogFault::Conflict)) => found,
+                (Ok(found), Some(fault))
+                    if fault.is_undetermined() || matches!(fault, CatalogFault::Conflict) =>
+                {
+                    last = fault;
+                    found
+                }
                 (_, Some(fault)) => return Err(fault.of(self.name())),
             };
             tokio::time::sleep(pause(attempt + 1)).await;
         }
-        Err(CatalogFault::Conflict.of(self.name()))
+        Err(last.of(self.name()))
     }
 
     /// Drops a table; whether its files go, the catalog decides.

@@ -1,17 +1,24 @@
 //! Rows of a table of a catalog that are changed: the files that have some of them are written again without them, or with what they
-//! become, and all of it is one snapshot on top of the state that was read. Where others have committed meanwhile it fails.
+//! become; of few rows in a table of version 3, vectors say that they are deleted. All of it is one snapshot on top of the state that was
+//! read. Where others have committed meanwhile it fails.
 
 use super::super::write::{Append, NewFiles, Removal, RowWriter, small_files};
 use super::catalog::{IcebergCatalog, Writable};
 use super::insert::{blocking, gone, written};
-use crate::LakeTable;
+use crate::{LakeTable, MAX_DELETED};
 use arrow::array::RecordBatch;
 use bowshot_api::{Error, Result};
 use datafusion::catalog::TableProvider;
 use futures::stream::BoxStream;
-use std::collections::HashSet;
+use roaring::RoaringTreemap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The part of a file that is deleted by its places at most: one of so many rows.
+const MOST_OF_FILE: u64 = 4;
+/// Rows of a table that are deleted so at most, of which more than twice as many are not read any more.
+const MOST_IN_PLACE: u64 = MAX_DELETED as u64 / 2;
 
 /// See the module.
 #[derive(Debug)]
@@ -23,6 +30,10 @@ pub struct IcebergRewrite {
     read: Arc<dyn TableProvider>,
     files: Vec<(PathBuf, Arc<LakeTable>)>,
     removed: HashSet<PathBuf>,
+    /// All rows that are deleted then in files that stay.
+    deleted: HashMap<PathBuf, RoaringTreemap>,
+    /// How many these are in all files of the table, with those of before.
+    places: u64,
     is_compaction: bool,
     writer: RowWriter,
 }
@@ -35,13 +46,27 @@ impl IcebergCatalog {
     pub async fn rewrite(self: &Arc<Self>, schema: &str, table: &str) -> Result<IcebergRewrite> {
         let name = format!("{schema}.{table}");
         let now = self.writable(schema, table).await?.ok_or_else(|| gone(&name))?;
-        let writer = RowWriter::new(now.state.target(&name)?, NewFiles::new(&now.folder)?);
+        let target = now.state.target(&name)?.with_lineage()?;
+        let writer = RowWriter::new(target, NewFiles::new(&now.folder)?);
         let read = now.read(table).await?;
+        let read = read.with_lineage().unwrap_or(read);
         let files = read.single_files().into_iter();
-        let files = files.map(|(path, file)| (path, Arc::new(file))).collect();
+        let files: Vec<_> = files.map(|(path, file)| (path, Arc::new(file))).collect();
+        let places = files.iter().map(|(_, file)| file.deleted_rows() as u64).sum();
         let (schema, table) = (schema.to_owned(), table.to_owned());
-        let (catalog, read, removed) = (Arc::clone(self), Arc::new(read), HashSet::new());
-        Ok(IcebergRewrite { catalog, schema, table, now, read, files, removed, is_compaction: false, writer })
+        Ok(IcebergRewrite {
+            catalog: Arc::clone(self),
+            schema,
+            table,
+            now,
+            read: Arc::new(read),
+            files,
+            removed: HashSet::new(),
+            deleted: HashMap::new(),
+            places,
+            is_compaction: false,
+            writer,
+        })
     }
 }
 
@@ -73,6 +98,31 @@ impl IcebergRewrite {
         Arc::clone(&self.read)
     }
 
+    /// Whether so many more rows of a file are deleted by their places, and the file stays: readers skip them, which is cheaper than to
+    /// write the others again only while they are few.
+    pub fn deletes_in_place(&self, file: usize, rows: u64) -> bool {
+        let Some((before, of)) = self.files.get(file).and_then(|(_, file)| file.places()) else {
+            return false;
+        };
+        let gone = before.len().saturating_add(rows);
+        gone <= of / MOST_OF_FILE && self.places.saturating_add(rows) <= MOST_IN_PLACE
+    }
+
+    /// Deletes rows of a file by their places.
+    ///
+    /// # Errors
+    /// None that is expected.
+    pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
+        let missing = || Error::internal("rows of a file were to be deleted that is not there");
+        let (path, table) = self.files.get(file).ok_or_else(missing)?;
+        let (mut places, _) = table.places().ok_or_else(missing)?;
+        let before = places.len();
+        places.extend(rows.into_iter().filter_map(|place| u64::try_from(place).ok()));
+        self.places = self.places.saturating_add(places.len() - before);
+        self.deleted.insert(path.clone(), places);
+        Ok(self)
+    }
+
     /// Puts rows in the place of those of a file, or beside those of all files.
     ///
     /// # Errors
@@ -96,11 +146,12 @@ impl IcebergRewrite {
     /// # Errors
     /// `Conflict` where others have changed the table since its files were read; else as [`IcebergCatalog::insert`].
     pub async fn commit(self) -> Result<()> {
-        let Self { catalog, schema, table, now, removed, is_compaction, writer, .. } = self;
+        let Self { catalog, schema, table, now, removed, deleted, is_compaction, writer, .. } = self;
         let (now, append) = blocking(move || {
             let folder = now.folder.view()?;
             let (state, pool) = (&now.state, &now.workshop.pool);
-            let removal = Removal { state, folder: &folder, pool, files: removed, is_compaction };
+            let removal =
+                Removal { state, folder: &folder, pool, files: removed, rows: deleted, is_compaction };
             let append = Append::new(writer, Some(&removal))?;
             drop(removal);
             Ok((now, append))

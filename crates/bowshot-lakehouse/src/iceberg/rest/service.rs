@@ -106,6 +106,17 @@ impl Service {
         self.change(&["namespaces", &namespace, "tables", table], change).await
     }
 
+    /// The same of a change that cannot be told from an equal one of somebody else: it is sent once, so that a conflict is none with
+    /// itself.
+    ///
+    /// # Errors
+    /// As [`Service::commit`].
+    pub(super) async fn commit_once(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
+        let namespace = namespace.join(SEPARATOR);
+        let change = Method::PostJsonOnce(change.to_string().into());
+        self.change(&["namespaces", &namespace, "tables", table], change).await
+    }
+
     /// Makes a table, or a namespace.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use super::super::manifest::ManifestFile;
 use super::data_files::RowWriter;
-use super::manifest::{self, Change};
+use super::manifest::{self, Change, DATA};
 use super::new_files::NewFiles;
 use super::removal::{Removal, Removed, manifests_of, put};
 use super::table_state::{TableState, Target};
@@ -49,13 +49,13 @@ impl Append {
             [] => None,
             written => {
                 let entries = written.iter().map(|file| (Change::Added, file));
-                let bytes = manifest::manifest((&target, &target.spec), entries, id);
+                let bytes = manifest::manifest((&target, &target.spec, DATA), entries, id);
                 let (path, length) = put(&target, &mut files, &bytes)?;
                 Some(ManifestFile {
                     path,
                     length,
                     spec: target.spec.id,
-                    content: 0,
+                    content: DATA,
                     sequence: 0,
                     min_sequence: 0,
                     snapshot: id,
@@ -63,6 +63,7 @@ impl Append {
                     rows: [written.iter().map(|file| file.rows).sum(), 0, 0],
                     partitions: Some(manifest::summaries(&target.spec.partition, written)),
                     key: None,
+                    first_row: None,
                 })
             }
         };
@@ -102,6 +103,11 @@ impl Append {
         state: &TableState,
         (folder, pool): (&FolderView, &Arc<HandlePool>),
     ) -> Result<Value> {
+        if state.metadata.format_version != self.target.version {
+            let message =
+                "others have changed the version of the table's format since the statement has begun";
+            return Err(Error::new(ErrorKind::Conflict, message).with_hint("run the statement again"));
+        }
         let sequence = state.number("last-sequence-number").unwrap_or(0) + 1;
         let parent = state.current();
         let before = match parent {
@@ -125,7 +131,10 @@ impl Append {
         }
         let attempt = self.lists.len() + 1;
         let name = format!("metadata/snap-{}-{attempt}-{}.avro", self.id, Uuid::new_v4());
-        self.files.put(&name, &manifest::list(&manifests, (self.id, parent), sequence))?;
+        let first_row = self.target.has_lineage().then(|| state.number("next-row-id").unwrap_or(0));
+        let rows = first_row.map(|first| number_rows(&mut manifests, first));
+        let list = manifest::list(&manifests, (self.id, parent), (sequence, first_row));
+        self.files.put(&name, &list)?;
         self.files.sync()?;
         let updated = state.number("last-updated-ms").unwrap_or(0);
         let mut snapshot = json!({
@@ -139,6 +148,10 @@ impl Append {
         if let Some(parent) = parent {
             snapshot["parent-snapshot-id"] = json!(parent);
         }
+        if let (Some(first), Some(rows)) = (first_row, rows) {
+            snapshot["first-row-id"] = json!(first);
+            snapshot["added-rows"] = json!(rows);
+        }
         self.lists.push(name);
         Ok(snapshot)
     }
@@ -146,7 +159,7 @@ impl Append {
     fn summary(&self, before: Option<&Value>) -> Value {
         let (files, rows) = self.added();
         // Rows that are added for what was read go on top of that alone, and take nothing out.
-        let removed = self.removed.as_ref().filter(|removed| removed.files > 0);
+        let removed = self.removed.as_ref().filter(|removed| removed.takes_out());
         let operation = match (removed, &self.manifest) {
             (None, _) => "append",
             (Some(Removed { is_compaction: true, .. }), _) => "replace",
@@ -163,22 +176,32 @@ impl Append {
             ]);
         }
         let mut totals = [files, rows, self.bytes];
-        if let Some(Removed { files, rows, bytes, .. }) = removed {
+        let (mut vectors, mut places) = (0, 0);
+        if let Some(Removed { files: [files, rows, bytes], old_vectors, new_vectors, .. }) = removed {
             let [all_files, all_rows, all_bytes] = totals;
-            totals = [all_files - files, all_rows - rows, all_bytes - bytes];
-            counts.extend([
-                ("deleted-data-files", *files),
-                ("deleted-records", *rows),
-                ("removed-files-size", *bytes),
-            ]);
+            let ([old, old_rows, old_bytes], [new, new_rows, new_bytes]) = (*old_vectors, *new_vectors);
+            totals = [all_files - files, all_rows - rows, all_bytes - bytes + new_bytes - old_bytes];
+            (vectors, places) = (new - old, new_rows - old_rows);
+            let of_files =
+                [("deleted-data-files", *files), ("deleted-records", *rows), ("removed-files-size", *bytes)];
+            let of_vectors = [
+                ("added-delete-files", new),
+                ("added-dvs", new),
+                ("added-position-deletes", new_rows),
+                ("removed-delete-files", old),
+                ("removed-dvs", old),
+                ("removed-position-deletes", old_rows),
+            ];
+            counts.extend(of_files.into_iter().filter(|_| *files > 0));
+            counts.extend(of_vectors.into_iter().filter(|(_, count)| *count > 0));
         }
         let [files, rows, bytes] = totals;
         for (key, added) in [
             ("total-data-files", files),
             ("total-records", rows),
             ("total-files-size", bytes),
-            ("total-delete-files", 0),
-            ("total-position-deletes", 0),
+            ("total-delete-files", vectors),
+            ("total-position-deletes", places),
             ("total-equality-deletes", 0),
         ] {
             // A writer need not have counted.
@@ -225,4 +248,16 @@ impl Append {
     pub(in super::super) fn reclaim_files(&mut self) {
         self.files.set_shared(false);
     }
+}
+
+/// Gives numbers to rows of data files that have none yet: to how many.
+fn number_rows(manifests: &mut [ManifestFile], first: i64) -> i64 {
+    let mut next = first;
+    let is_new = |manifest: &&mut ManifestFile| manifest.content == DATA && manifest.first_row.is_none();
+    for manifest in manifests.iter_mut().filter(is_new) {
+        let [added, existing, _] = manifest.rows;
+        manifest.first_row = Some(next);
+        next = next.saturating_add(added).saturating_add(existing);
+    }
+    next - first
 }

@@ -14,7 +14,8 @@ pub(super) fn value_bytes(value: &ScalarValue) -> Option<Vec<u8>> {
         ScalarValue::Int32(Some(it)) | ScalarValue::Date32(Some(it)) => it.to_le_bytes().to_vec(),
         ScalarValue::Int64(Some(it))
         | ScalarValue::Time64Microsecond(Some(it))
-        | ScalarValue::TimestampMicrosecond(Some(it), _) => it.to_le_bytes().to_vec(),
+        | ScalarValue::TimestampMicrosecond(Some(it), _)
+        | ScalarValue::TimestampNanosecond(Some(it), _) => it.to_le_bytes().to_vec(),
         ScalarValue::Float32(Some(it)) => it.to_le_bytes().to_vec(),
         ScalarValue::Float64(Some(it)) => it.to_le_bytes().to_vec(),
         ScalarValue::Decimal128(Some(it), ..) => unscaled_bytes(*it),

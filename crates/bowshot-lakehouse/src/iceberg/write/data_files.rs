@@ -3,6 +3,7 @@
 use super::metrics::Metrics;
 use super::new_files::{NewFiles, Sink};
 use super::table_state::Target;
+use crate::row_lineage::name_in_rows;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options, concat_batches, take_record_batch};
 use arrow::datatypes::FieldRef;
@@ -10,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use bowshot_api::{Error, ErrorKind, Reason, Result, batch_bytes};
 use bowshot_formats::parquet::row_groups::RowGroups;
-use datafusion::common::ScalarValue;
+use datafusion::common::{DataFusionError, ScalarValue};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::Compression;
@@ -60,8 +61,10 @@ struct OpenFile {
 }
 
 /// A data file as a manifest has it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in super::super) struct WrittenFile {
+    /// 0 for data; else what it deletes rows by.
+    pub(in super::super) content: i64,
     pub(in super::super) path: String,
     pub(in super::super) format: String,
     pub(in super::super) partition: Vec<ScalarValue>,
@@ -69,7 +72,15 @@ pub(in super::super) struct WrittenFile {
     pub(in super::super) bytes: i64,
     pub(in super::super) metrics: Metrics,
     pub(in super::super) key: Option<Vec<u8>>,
+    /// Numbers of the columns by whose values it deletes rows.
+    pub(in super::super) equality: Vec<i32>,
     pub(in super::super) sort_order: Option<i64>,
+    /// The number of its first row, if it is not told by its manifest.
+    pub(in super::super) first_row: Option<i64>,
+    /// The one file that it deletes rows of.
+    pub(in super::super) referenced: Option<String>,
+    /// Where a vector is in its file: its place and its length.
+    pub(in super::super) range: Option<(i64, i64)>,
 }
 
 /// What a statement has written.
@@ -128,9 +139,12 @@ impl RowWriter {
     /// The rows with all columns of the table, in its types.
     fn fitted(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let column = |field: &FieldRef| {
-            let found = match rows.column_by_name(field.name()) {
-                None => new_null_array(field.data_type(), rows.num_rows()),
+        let column = |(place, field): (usize, &FieldRef)| {
+            let found = match rows.column_by_name(name_in_rows(field)) {
+                None => match self.target.defaults.get(place).filter(|default| !default.is_null()) {
+                    Some(default) => default.to_array_of_size(rows.num_rows()).map_err(no_default)?,
+                    None => new_null_array(field.data_type(), rows.num_rows()),
+                },
                 Some(found) if found.data_type() == field.data_type() => Arc::clone(found),
                 Some(found) => cast_with_options(found, field.data_type(), &options).map_err(not_fitting)?,
             };
@@ -142,7 +156,8 @@ impl RowWriter {
                 .with_reason(Reason::NotNullViolation)
                 .with_hint(format!("give `{name}` a value in every row")))
         };
-        let columns = self.target.schema.fields().iter().map(column).collect::<Result<Vec<ArrayRef>>>()?;
+        let fields = self.target.schema.fields().iter().enumerate();
+        let columns = fields.map(column).collect::<Result<Vec<ArrayRef>>>()?;
         RecordBatch::try_new(Arc::clone(&self.target.schema), columns).map_err(not_fitting)
     }
 
@@ -223,8 +238,8 @@ impl RowWriter {
             rows: footer.file_metadata().num_rows(),
             bytes,
             metrics: Metrics::new(&footer, &self.target.columns, &self.target.schema),
-            key: None,
             sort_order: Some(UNSORTED),
+            ..WrittenFile::default()
         });
         Ok(())
     }
@@ -247,6 +262,10 @@ fn properties(target: &Target) -> WriterProperties {
 
 fn not_fitting(error: ArrowError) -> Error {
     Error::invalid(format!("the rows do not fit the columns of the table: {error}")).with_source(error)
+}
+
+fn no_default(error: DataFusionError) -> Error {
+    Error::internal("a column cannot have its default").with_source(error)
 }
 
 fn broken(error: ArrowError) -> Error {

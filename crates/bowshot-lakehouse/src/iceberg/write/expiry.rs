@@ -67,16 +67,20 @@ impl Expiry {
         }
         files.extend(only_old.into_keys());
         files.extend(old.lists.into_iter().filter(|list| !now.lists.contains(list)));
+        let (forgotten, of_statistics) = statistics(state, &snapshots, place.0)?;
+        files.extend(of_statistics);
         let refs = state.refs().map(|(name, reference)| {
             json!({"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": reference.get("snapshot-id")})
         });
         let main = json!({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": state.current()});
         let uuid = json!({"type": "assert-table-uuid", "uuid": state.uuid()});
         let requirements: Vec<Value> = [uuid, main].into_iter().chain(refs).collect();
+        let removed = json!({"action": "remove-snapshots", "snapshot-ids": &snapshots});
+        let updates: Vec<Value> = forgotten.into_iter().chain([removed]).collect();
         let request = json!({
             "identifier": {"namespace": namespace, "name": table},
             "requirements": requirements,
-            "updates": [{"action": "remove-snapshots", "snapshot-ids": &snapshots}],
+            "updates": updates,
         });
         Ok(Some(Self { snapshots, retained, files, request }))
     }
@@ -151,6 +155,33 @@ fn retained(state: &TableState, since: i64, now: i64) -> HashSet<i64> {
 
 fn id(of: &Value, key: &str) -> Option<i64> {
     of.get(key)?.as_i64()
+}
+
+/// Statistics of snapshots that are gone: the changes by which a catalog forgets them, and their files, below the folder of the table.
+fn statistics(
+    state: &TableState,
+    gone: &[i64],
+    folder: &FolderView,
+) -> Result<(Vec<Value>, HashSet<String>)> {
+    let (mut changes, mut old, mut now) = (Vec::new(), HashSet::new(), HashSet::new());
+    for (list, action) in
+        [("statistics", "remove-statistics"), ("partition-statistics", "remove-partition-statistics")]
+    {
+        let files = state.whole.get(list).and_then(Value::as_array).into_iter().flatten();
+        for file in files {
+            let (of, path) = (id(file, "snapshot-id"), file.get("statistics-path").and_then(Value::as_str));
+            let (Some(of), Some(path)) = (of, path) else { continue };
+            let name = below(path, state, folder)?;
+            if gone.contains(&of) {
+                changes.push(json!({"action": action, "snapshot-id": of}));
+                old.insert(name);
+            } else {
+                now.insert(name);
+            }
+        }
+    }
+    old.retain(|file| !now.contains(file));
+    Ok((changes, old))
 }
 
 /// The lists of some snapshots, and the manifests in them, by their names below the folder.
@@ -253,6 +284,25 @@ mod tests {
             retained.sort_unstable();
             assert_eq!(retained, wanted, "{changes:?} {since}");
         }
+    }
+
+    #[test]
+    fn statistics_go_with_their_snapshots() {
+        let of = |id: i64, path: &str| json!({"snapshot-id": id, "statistics-path": format!("s3://b/t/metadata/{path}")});
+        let state = state(&[
+            ("statistics", json!([of(1, "a.stats"), of(2, "b.stats"), of(5, "b.stats"), of(5, "c.stats")])),
+            ("partition-statistics", json!([of(2, "p.parquet")])),
+        ]);
+        let folder = FolderView::Local(std::path::PathBuf::from("/t"));
+        let (changes, files) = statistics(&state, &[1, 2, 3], &folder).unwrap();
+        let actions: Vec<_> =
+            changes.iter().map(|change| (change["action"].as_str(), id(change, "snapshot-id"))).collect();
+        let remove = Some("remove-statistics");
+        assert_eq!(
+            actions,
+            [(remove, Some(1)), (remove, Some(2)), (Some("remove-partition-statistics"), Some(2))]
+        );
+        assert_eq!(files, HashSet::from(["metadata/a.stats".to_owned(), "metadata/p.parquet".to_owned()]));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Manifests and manifest lists of format version 2, written (specification, "Manifests" and "Manifest Lists").
+//! Manifests and manifest lists of the format versions 2 and 3, written (specification, "Manifests" and "Manifest Lists").
 
 use super::super::manifest::{FieldSummary, ManifestFile};
 use super::avro::{Container, Encoder};
 use super::column_bounds::{extremes, is_nan, lower_bound, upper_bound};
 use super::data_files::WrittenFile;
 use super::table_state::{PartitionColumn, Spec, Target};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +14,10 @@ use std::collections::BTreeMap;
 const EXISTING: i64 = 0;
 const ADDED: i64 = 1;
 const DELETED: i64 = 2;
-const FORMAT_VERSION: &str = "2";
+
+/// What the files of a manifest are for.
+pub(super) const DATA: i64 = 0;
+pub(super) const DELETES: i64 = 1;
 
 /// What a snapshot does with a file.
 #[derive(Debug, Clone, Copy)]
@@ -34,20 +37,22 @@ pub(super) enum Change {
 
 /// A manifest that a snapshot writes.
 pub(super) fn manifest<'f>(
-    (target, spec): (&Target, &Spec),
+    (target, spec, content): (&Target, &Spec, i64),
     files: impl Iterator<Item = (Change, &'f WrittenFile)>,
     snapshot: i64,
 ) -> Vec<u8> {
     let (schema_id, spec_id) = (target.schema_id.to_string(), spec.id.to_string());
+    let version = target.version.to_string();
     let properties = [
         ("schema", target.schema_text.as_str()),
         ("schema-id", schema_id.as_str()),
         ("partition-spec", spec.text.as_str()),
         ("partition-spec-id", spec_id.as_str()),
-        ("format-version", FORMAT_VERSION),
-        ("content", "data"),
+        ("format-version", version.as_str()),
+        ("content", if content == DATA { "data" } else { "deletes" }),
     ];
-    let mut container = Container::new(&entry_schema(&spec.partition).to_string(), &properties);
+    let schema = entry_schema(&spec.partition, target.has_lineage());
+    let mut container = Container::new(&schema.to_string(), &properties);
     for (change, file) in files {
         // The numbers of a new file are those of the manifest, which are not known before the commit.
         let (status, added_by, sequence, file_sequence) = match change {
@@ -64,14 +69,14 @@ pub(super) fn manifest<'f>(
             row.optional(Some(added_by), Encoder::long);
             row.optional(sequence, Encoder::long);
             row.optional(file_sequence, Encoder::long);
-            write_file(row, file);
+            write_file(row, file, target.has_lineage());
         });
     }
     container.finish()
 }
 
-fn write_file(row: &mut Encoder, file: &WrittenFile) {
-    row.long(0);
+fn write_file(row: &mut Encoder, file: &WrittenFile, has_lineage: bool) {
+    row.long(file.content);
     row.text(&file.path);
     row.text(&file.format);
     file.partition.iter().for_each(|value| write_value(row, value));
@@ -85,7 +90,19 @@ fn write_file(row: &mut Encoder, file: &WrittenFile) {
         write_map(row, bounds, |row, value| row.bytes(value));
     }
     row.optional(file.key.as_deref(), Encoder::bytes);
+    if has_lineage {
+        let equality = Some(&file.equality).filter(|numbers| !numbers.is_empty());
+        row.optional(equality, |row, numbers| {
+            row.array(numbers.iter(), |row, number| row.long(i64::from(*number)));
+        });
+    }
     row.optional(file.sort_order, Encoder::long);
+    if has_lineage {
+        row.optional(file.first_row, Encoder::long);
+        row.optional(file.referenced.as_deref(), Encoder::text);
+        row.optional(file.range.map(|(place, _)| place), Encoder::long);
+        row.optional(file.range.map(|(_, length)| length), Encoder::long);
+    }
 }
 
 fn write_map<V>(row: &mut Encoder, map: &BTreeMap<i32, V>, write: impl Fn(&mut Encoder, &V)) {
@@ -104,7 +121,8 @@ fn write_value(row: &mut Encoder, value: &ScalarValue) {
         ScalarValue::Int32(Some(it)) | ScalarValue::Date32(Some(it)) => row.long(i64::from(*it)),
         ScalarValue::Int64(Some(it))
         | ScalarValue::Time64Microsecond(Some(it))
-        | ScalarValue::TimestampMicrosecond(Some(it), _) => row.long(*it),
+        | ScalarValue::TimestampMicrosecond(Some(it), _)
+        | ScalarValue::TimestampNanosecond(Some(it), _) => row.long(*it),
         ScalarValue::Float32(Some(it)) => row.raw(&it.to_le_bytes()),
         ScalarValue::Float64(Some(it)) => row.raw(&it.to_le_bytes()),
         ScalarValue::Utf8(Some(it)) => row.text(it),
@@ -123,7 +141,7 @@ fn decimal_bytes(precision: u8) -> usize {
     (1..16).find(holds).unwrap_or(16)
 }
 
-/// The type of a value of a partition; of the primitive types of version 2 all have one.
+/// The type of a value of a partition; all primitive types have one.
 fn avro_type(column: &PartitionColumn) -> Value {
     let fixed =
         |bytes: i64| json!({"type": "fixed", "name": format!("fixed_{}", column.number), "size": bytes});
@@ -135,8 +153,9 @@ fn avro_type(column: &PartitionColumn) -> Value {
         DataType::Float64 => json!("double"),
         DataType::Date32 => json!({"type": "int", "logicalType": "date"}),
         DataType::Time64(_) => json!({"type": "long", "logicalType": "time-micros"}),
-        DataType::Timestamp(_, zone) => {
-            json!({"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": zone.is_some()})
+        DataType::Timestamp(unit, zone) => {
+            let of_unit = if *unit == TimeUnit::Nanosecond { "timestamp-nanos" } else { "timestamp-micros" };
+            json!({"type": "long", "logicalType": of_unit, "adjust-to-utc": zone.is_some()})
         }
         DataType::Binary => json!("bytes"),
         DataType::FixedSizeBinary(bytes) => fixed(i64::from(*bytes)),
@@ -180,11 +199,12 @@ fn map_field(number: i32, name: &str, (key, value): (i32, i32), value_type: &str
     optional_field(number, name, json!({"type": "array", "logicalType": "map", "items": pair}))
 }
 
-fn entry_schema(partition: &[PartitionColumn]) -> Value {
+fn entry_schema(partition: &[PartitionColumn], has_lineage: bool) -> Value {
     let of_partition =
         |column: &PartitionColumn| optional_field(column.number, &avro_name(&column.name), avro_type(column));
     let partition: Vec<Value> = partition.iter().map(of_partition).collect();
-    let file = [
+    let numbers = json!({"type": "array", "items": "int", "element-id": 136});
+    let mut file = vec![
         field(134, "content", json!("int")),
         field(100, "file_path", json!("string")),
         field(101, "file_format", json!("string")),
@@ -198,8 +218,18 @@ fn entry_schema(partition: &[PartitionColumn]) -> Value {
         map_field(125, "lower_bounds", (126, 127), "bytes"),
         map_field(128, "upper_bounds", (129, 130), "bytes"),
         optional_field(131, "key_metadata", json!("bytes")),
-        optional_field(140, "sort_order_id", json!("int")),
     ];
+    // Of version 2, manifests of deletes are never written again.
+    file.extend(has_lineage.then(|| optional_field(135, "equality_ids", numbers)));
+    file.push(optional_field(140, "sort_order_id", json!("int")));
+    if has_lineage {
+        file.extend([
+            optional_field(142, "first_row_id", json!("long")),
+            optional_field(143, "referenced_data_file", json!("string")),
+            optional_field(144, "content_offset", json!("long")),
+            optional_field(145, "content_size_in_bytes", json!("long")),
+        ]);
+    }
     json!({"type": "record", "name": "manifest_entry", "fields": [
         field(0, "status", json!("int")),
         optional_field(1, "snapshot_id", json!("long")),
@@ -224,23 +254,30 @@ pub(super) fn summaries(partition: &[PartitionColumn], files: &[WrittenFile]) ->
     partition.iter().enumerate().map(summary).collect()
 }
 
-/// The list of the manifests of a snapshot.
+/// The list of the manifests of a snapshot; with the number of its first new row, since version 3.
 pub(super) fn list(
     manifests: &[ManifestFile],
     (snapshot, parent): (i64, Option<i64>),
-    sequence: i64,
+    (sequence, first_row): (i64, Option<i64>),
 ) -> Vec<u8> {
     let parent = parent.map_or_else(|| "null".to_owned(), |parent| parent.to_string());
     let (snapshot, sequence) = (snapshot.to_string(), sequence.to_string());
-    let properties = [
+    let first = first_row.map(|first| first.to_string());
+    let mut properties = vec![
         ("snapshot-id", snapshot.as_str()),
         ("parent-snapshot-id", parent.as_str()),
         ("sequence-number", sequence.as_str()),
-        ("format-version", FORMAT_VERSION),
+        ("format-version", if first.is_some() { "3" } else { "2" }),
     ];
-    let mut container = Container::new(&list_schema().to_string(), &properties);
+    properties.extend(first.as_ref().map(|first| ("first-row-id", first.as_str())));
+    let mut container = Container::new(&list_schema(first.is_some()).to_string(), &properties);
     for manifest in manifests {
-        container.row(|row| write_manifest(row, manifest));
+        container.row(|row| {
+            write_manifest(row, manifest);
+            if first.is_some() {
+                row.optional(manifest.first_row, Encoder::long);
+            }
+        });
     }
     container.finish()
 }
@@ -263,14 +300,14 @@ fn write_manifest(row: &mut Encoder, manifest: &ManifestFile) {
     row.optional(manifest.key.as_deref(), Encoder::bytes);
 }
 
-fn list_schema() -> Value {
+fn list_schema(has_lineage: bool) -> Value {
     let summary = json!({"type": "record", "name": "r508", "fields": [
         field(509, "contains_null", json!("boolean")),
         optional_field(518, "contains_nan", json!("boolean")),
         optional_field(510, "lower_bound", json!("bytes")),
         optional_field(511, "upper_bound", json!("bytes")),
     ]});
-    json!({"type": "record", "name": "manifest_file", "fields": [
+    let mut fields = vec![
         field(500, "manifest_path", json!("string")),
         field(501, "manifest_length", json!("long")),
         field(502, "partition_spec_id", json!("int")),
@@ -286,5 +323,9 @@ fn list_schema() -> Value {
         field(514, "deleted_rows_count", json!("long")),
         optional_field(507, "partitions", json!({"type": "array", "items": summary, "element-id": 508})),
         optional_field(519, "key_metadata", json!("bytes")),
-    ]})
+    ];
+    if has_lineage {
+        fields.push(optional_field(520, "first_row_id", json!("long")));
+    }
+    json!({"type": "record", "name": "manifest_file", "fields": fields})
 }

@@ -9,6 +9,9 @@ use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::file::metadata::ParquetMetaData;
 use std::collections::BTreeMap;
 
+/// The format reserves this number and those above, as for the lineage of rows.
+const FIRST_RESERVED: i32 = 2_147_483_447;
+
 /// By the numbers of columns and nested fields.
 #[derive(Debug, Default)]
 pub(in super::super) struct Metrics {
@@ -26,7 +29,7 @@ impl Metrics {
         let mut metrics = Self::default();
         for (place, leaf) in footer.file_metadata().schema_descr().columns().iter().enumerate() {
             let info = leaf.self_type().get_basic_info();
-            if !info.has_id() {
+            if !info.has_id() || info.id() >= FIRST_RESERVED {
                 continue;
             }
             let chunks = || footer.row_groups().iter().map(|group| group.column(place));

@@ -1,4 +1,4 @@
-//! Snapshots for an Iceberg table of format version 2 (<https://iceberg.apache.org/spec/>).
+//! Snapshots for an Iceberg table of the format versions 2 and 3 (<https://iceberg.apache.org/spec/>).
 //!
 //! ```text
 //! rows ─▶ data_files ─ transform: by partition ─▶ Parquet ─ metrics ─▶ manifest ─▶ append ─▶ snapshot, which a catalog commits
@@ -12,13 +12,18 @@ mod avro;
 mod column_bounds;
 mod compaction;
 mod data_files;
+mod delete_vectors;
 mod expiry;
 mod manifest;
 mod metrics;
 mod new_files;
 mod new_table;
+mod puffin;
+mod ref_change;
 mod removal;
 mod schema_change;
+mod spec_change;
+mod table_change;
 mod table_state;
 mod transform;
 
@@ -28,9 +33,12 @@ pub(super) use data_files::{RowWriter, WrittenFile};
 pub(super) use expiry::Expiry;
 pub(super) use metrics::Metrics;
 pub(super) use new_files::NewFiles;
-pub use new_table::NewPartition;
 pub(super) use new_table::table_request;
+pub use new_table::{NewPartition, NewTable};
+pub use ref_change::ReferenceChange;
 pub(super) use removal::Removal;
 pub use schema_change::ColumnChange;
-pub(super) use schema_change::SchemaChange;
+pub use spec_change::PartitionChange;
+pub use table_change::TableAlteration;
+pub(super) use table_change::TableChange;
 pub(super) use table_state::TableState;

@@ -2,14 +2,20 @@
 
 use super::super::metadata::IcebergField;
 use super::super::types;
+use super::table_state::VERSIONS;
 use super::transform::Transform;
-use arrow::datatypes::{DataType, Field, Schema};
+use crate::columns::LakeColumn;
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bowshot_api::{Error, Reason, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The version of a table for which none is asked.
+const DEFAULT_VERSION: u32 = 2;
+/// The first version that has types of nanoseconds.
+const WITH_NANOSECONDS: u32 = 3;
 /// Number of the first partition field.
-const FIRST_PARTITION: usize = 1000;
+const FIRST_PARTITION: i64 = 1000;
 const UUID: &str = "arrow.uuid";
 
 /// One of the values that the rows of a new table are partitioned by: a transform as the format writes it, and a column.
@@ -19,16 +25,31 @@ pub struct NewPartition {
     pub column: String,
 }
 
+/// A table that is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewTable<'a> {
+    pub columns: &'a Schema,
+    pub partition: &'a [NewPartition],
+    /// The version of the format; 2 for none.
+    pub version: Option<u32>,
+}
+
 /// What a catalog is asked for.
 ///
 /// # Errors
-/// `Unsupported` for types that the format does not have; `Invalid` for partitions that make no sense.
-pub(in super::super) fn table_request(
-    name: &str,
-    schema: &Schema,
-    partition: &[NewPartition],
-) -> Result<Value> {
-    let mut numbers = Numbers(i32::try_from(schema.fields().len()).unwrap_or(i32::MAX));
+/// `Unsupported` for types that the format does not have, and for versions that are not written; `Invalid` for partitions that make no
+/// sense.
+pub(in super::super) fn table_request(name: &str, new: &NewTable<'_>) -> Result<Value> {
+    let NewTable { columns: schema, partition, version } = *new;
+    let version = version.unwrap_or(DEFAULT_VERSION);
+    if !VERSIONS.contains(&version) {
+        return Err(Error::unsupported(format!(
+            "a table of version {version} of the Iceberg format is not made"
+        ))
+        .with_hint("ask for version 2 or 3"));
+    }
+    let last = i32::try_from(schema.fields().len()).unwrap_or(i32::MAX);
+    let mut numbers = Numbers { last, version };
     let mut fields = Vec::with_capacity(schema.fields().len());
     for (number, field) in (1_i32..).zip(schema.fields()) {
         let data_type = numbers.checked_type(field)?;
@@ -43,7 +64,7 @@ pub(in super::super) fn table_request(
         "schema": {"type": "struct", "schema-id": 0, "fields": fields},
         "partition-spec": {"spec-id": 0, "fields": spec},
         "stage-create": false,
-        "properties": {"format-version": "2"},
+        "properties": {"format-version": version.to_string()},
     }))
 }
 
@@ -52,28 +73,41 @@ fn spec(fields: &Value, partition: &[NewPartition]) -> Result<Vec<Value>> {
         .map_err(|error| Error::internal("the columns of a new table cannot be read").with_source(error))?;
     let columns = types::columns(&parsed).map_err(Error::unsupported)?;
     let mut spec: Vec<Value> = Vec::with_capacity(partition.len());
-    for (number, NewPartition { transform, column }) in (FIRST_PARTITION..).zip(partition) {
-        let found = columns.iter().find(|known| known.field.name() == column).ok_or_else(|| {
-            Error::not_found(format!("the table has no column `{column}` to be partitioned by"))
-                .with_reason(Reason::UndefinedColumn)
-        })?;
-        let made =
-            Transform::parse(transform).and_then(|transform| transform.result(found.field.data_type()));
-        if made.is_none() {
-            return Err(Error::invalid(format!(
-                "rows cannot be partitioned by {transform} of `{column}`: it is of the type {}",
-                found.field.data_type()
-            )));
-        }
-        let name = partition_name(transform, column);
-        if spec.iter().any(|other| other["name"] == name) {
+    for (number, field) in (FIRST_PARTITION..).zip(partition) {
+        let NewPartition { transform, column } = field;
+        let found = columns.iter().find(|known| known.field.name() == column);
+        let made = partition_field(found, field, number)?;
+        if spec.iter().any(|other| other["name"] == made["name"]) {
             return Err(Error::invalid(format!("rows are partitioned by {transform} of `{column}` twice")));
         }
-        spec.push(json!({
-            "source-id": found.number, "field-id": number, "name": name, "transform": transform,
-        }));
+        spec.push(made);
     }
     Ok(spec)
+}
+
+/// A field of a specification, of a column if it was found.
+///
+/// # Errors
+/// `NotFound` without the column; `Invalid` for a transform that makes no sense for it.
+pub(super) fn partition_field(
+    column: Option<&LakeColumn>,
+    NewPartition { transform, column: name }: &NewPartition,
+    number: i64,
+) -> Result<Value> {
+    let found = column.ok_or_else(|| {
+        Error::not_found(format!("the table has no column `{name}` to be partitioned by"))
+            .with_reason(Reason::UndefinedColumn)
+    })?;
+    let data_type = found.field.data_type();
+    if Transform::parse(transform).and_then(|transform| transform.result(data_type)).is_none() {
+        return Err(Error::invalid(format!(
+            "rows cannot be partitioned by {transform} of `{name}`: it is of the type {data_type}"
+        )));
+    }
+    Ok(json!({
+        "source-id": found.number, "field-id": number, "name": partition_name(transform, name),
+        "transform": transform,
+    }))
 }
 
 /// As other writers call it.
@@ -85,8 +119,11 @@ fn partition_name(transform: &str, column: &str) -> String {
     }
 }
 
-/// The last number that was given to a field.
-pub(super) struct Numbers(pub(super) i32);
+/// The last number that was given to a field, in a table of this version.
+pub(super) struct Numbers {
+    pub(super) last: i32,
+    pub(super) version: u32,
+}
 
 impl Numbers {
     /// # Errors
@@ -94,14 +131,15 @@ impl Numbers {
     pub(super) fn checked_type(&mut self, field: &Field) -> Result<Value> {
         self.type_of(field).ok_or_else(|| {
             let message = format!("column `{}` has the type {}", field.name(), field.data_type());
-            Error::unsupported(format!("{message}, which Iceberg tables of version 2 do not have"))
+            let version = self.version;
+            Error::unsupported(format!("{message}, which Iceberg tables of version {version} do not have"))
                 .with_hint("use another type, such as VARCHAR")
         })
     }
 
     pub(super) fn next(&mut self) -> i32 {
-        self.0 = self.0.saturating_add(1);
-        self.0
+        self.last = self.last.saturating_add(1);
+        self.last
     }
 
     /// `None` for a type that the format does not have.
@@ -128,6 +166,9 @@ impl Numbers {
             DataType::FixedSizeBinary(length) if *length > 0 => json!(format!("fixed[{length}]")),
             DataType::Date32 => json!("date"),
             DataType::Time32(_) | DataType::Time64(_) => json!("time"),
+            DataType::Timestamp(TimeUnit::Nanosecond, zone) if self.version >= WITH_NANOSECONDS => {
+                if zone.is_some() { json!("timestamptz_ns") } else { json!("timestamp_ns") }
+            }
             DataType::Timestamp(_, None) => json!("timestamp"),
             DataType::Timestamp(_, Some(_)) => json!("timestamptz"),
             DataType::List(element) | DataType::LargeList(element) => {
@@ -167,7 +208,6 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::datatypes::TimeUnit;
     use std::sync::Arc;
 
     fn partition(transform: &str, column: &str) -> NewPartition {
@@ -184,10 +224,24 @@ mod tests {
         ])
     }
 
+    fn request(columns: &Schema, partition: &[NewPartition]) -> Result<Value> {
+        table_request("t", &NewTable { columns, partition, version: None })
+    }
+
+    #[test]
+    fn the_version_decides_about_types() {
+        let schema = schema();
+        let of = |version| table_request("t", &NewTable { columns: &schema, partition: &[], version });
+        let third = of(Some(3)).unwrap();
+        assert_eq!(third["schema"]["fields"][1]["type"], "timestamptz_ns");
+        assert_eq!(third["properties"]["format-version"], "3");
+        assert_eq!(of(None).unwrap()["properties"]["format-version"], "2");
+        assert!(of(Some(1)).is_err() && of(Some(4)).is_err());
+    }
+
     #[test]
     fn columns_and_partitions_are_those_of_the_format() {
-        let made =
-            table_request("t", &schema(), &[partition("day", "at"), partition("bucket[16]", "id")]).unwrap();
+        let made = request(&schema(), &[partition("day", "at"), partition("bucket[16]", "id")]).unwrap();
         let fields = &made["schema"]["fields"];
         assert_eq!(fields[0], json!({"id": 1, "name": "id", "required": true, "type": "long"}));
         assert_eq!(fields[1]["type"], "timestamptz");
@@ -204,11 +258,11 @@ mod tests {
     #[test]
     fn what_the_format_does_not_have_is_refused() {
         let odd = Schema::new(vec![Field::new("n", DataType::UInt64, true)]);
-        assert!(table_request("t", &odd, &[]).unwrap_err().message().contains("`n`"));
+        assert!(request(&odd, &[]).unwrap_err().message().contains("`n`"));
         for odd in [partition("day", "id"), partition("identity", "none"), partition("hash", "id")] {
-            assert!(table_request("t", &schema(), &[odd]).is_err());
+            assert!(request(&schema(), &[odd]).is_err());
         }
         let twice = [partition("bucket[2]", "id"), partition("bucket[4]", "id")];
-        assert!(table_request("t", &schema(), &twice).unwrap_err().message().contains("twice"));
+        assert!(request(&schema(), &twice).unwrap_err().message().contains("twice"));
     }
 }

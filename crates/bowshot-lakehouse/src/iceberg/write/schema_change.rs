@@ -46,7 +46,8 @@ impl SchemaChange {
         let last = last.ok_or_else(|| corrupt("last-column-id"))?;
         let before =
             schema.get("fields").and_then(Value::as_array).ok_or_else(|| corrupt("schemas"))?.clone();
-        let mut columns = Columns { state, table, fields: before.clone(), numbers: Numbers(last) };
+        let numbers = Numbers { last, version: state.metadata.format_version };
+        let mut columns = Columns { state, table, fields: before.clone(), numbers };
         changes.iter().try_for_each(|change| columns.apply(change))?;
         let Columns { fields, numbers, .. } = columns;
         if fields == before {
@@ -64,7 +65,7 @@ impl SchemaChange {
                 {"type": "assert-last-assigned-field-id", "last-assigned-field-id": last},
             ],
             "updates": [
-                {"action": "add-schema", "schema": schema, "last-column-id": numbers.0},
+                {"action": "add-schema", "schema": schema, "last-column-id": numbers.last},
                 {"action": "set-current-schema", "schema-id": -1},
             ],
         });

@@ -4,15 +4,20 @@ use super::super::metadata::TableMetadata;
 use super::super::types;
 use super::transform::Transform;
 use crate::columns::LakeColumn;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use crate::row_lineage;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use bowshot_api::{Error, ErrorKind, Result};
+use datafusion::common::ScalarValue;
 use serde::Deserialize;
 use serde_json::Value;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The one version that is written.
-const VERSION: u32 = 2;
+/// The versions that are written.
+pub(super) const VERSIONS: RangeInclusive<u32> = 2..=3;
+/// The first version in which rows have numbers, and vectors say which of them are deleted.
+const WITH_LINEAGE: u32 = 3;
 
 /// See the module.
 #[derive(Debug)]
@@ -24,8 +29,12 @@ pub(in super::super) struct TableState {
 /// How rows are written.
 #[derive(Debug)]
 pub(in super::super) struct Target {
+    pub(super) version: u32,
     pub(super) location: String,
     pub(super) columns: Vec<LakeColumn>,
+    /// What rows have in columns that they do not name.
+    pub(super) defaults: Vec<ScalarValue>,
+    /// As files have them.
     pub(super) schema: SchemaRef,
     pub(super) schema_id: i64,
     /// The columns as the metadata say them.
@@ -162,9 +171,9 @@ impl TableState {
     pub(in super::super) fn target(&self, name: &str) -> Result<Target> {
         let refused = |why: String| Error::unsupported(format!("cannot write to `{name}`: {why}"));
         let version = self.metadata.format_version;
-        if version != VERSION {
+        if !VERSIONS.contains(&version) {
             return Err(refused(format!("it has version {version} of the Iceberg format"))
-                .with_hint("tables of version 2 are written: use another program, or copy it: `CREATE TABLE … AS SELECT …`"));
+                .with_hint("tables of the versions 2 and 3 are written: use another program, or copy it: `CREATE TABLE … AS SELECT …`"));
         }
         let lacks =
             |what: &str| Error::new(ErrorKind::Corrupt, format!("the metadata of `{name}` have no `{what}`"));
@@ -172,12 +181,15 @@ impl TableState {
         let schema = self.with_id("schemas", "schema-id", schema_id).ok_or_else(|| lacks("schemas"))?;
         let fields = self.metadata.fields(None).ok_or_else(|| lacks("schemas"))?;
         let columns = types::columns(fields).map_err(&refused)?;
+        let defaults = types::write_defaults(fields, &columns).map_err(&refused)?;
         let spec_id = self.number("default-spec-id").ok_or_else(|| lacks("default-spec-id"))?;
         let spec = self.spec(spec_id, &columns).ok_or_else(|| {
             refused("it is partitioned in a way that is not known here".to_owned())
                 .with_hint("write it with the program that has partitioned it")
         })?;
         Ok(Target {
+            version,
+            defaults,
             location: self.metadata.location.trim_end_matches('/').to_owned(),
             schema: Arc::new(Schema::new(
                 columns.iter().map(|column| Arc::clone(&column.field)).collect::<Vec<_>>(),
@@ -203,6 +215,40 @@ fn partition_column(field: SpecField, columns: &[LakeColumn]) -> Option<Partitio
 }
 
 impl Target {
+    /// Whether rows have numbers, and vectors say which of them are deleted.
+    pub(super) fn has_lineage(&self) -> bool {
+        self.version >= WITH_LINEAGE
+    }
+
+    /// The same for rows that have been in the table before, which keep their numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` for a table with a column of a name that files need for that.
+    pub(in super::super) fn with_lineage(self) -> Result<Self> {
+        if !self.has_lineage() {
+            return Ok(self);
+        }
+        let more = row_lineage::file_fields();
+        if let Some(taken) = more.iter().find(|field| self.schema.field_with_name(field.name()).is_ok()) {
+            return Err(Error::unsupported(format!(
+                "rows are not written again beside a column `{}`",
+                taken.name()
+            ))
+            .with_hint("rename the column: files of version 3 have another one of this name"));
+        }
+        let fields: Vec<FieldRef> = self.schema.fields().iter().cloned().chain(more).collect();
+        Ok(Self { schema: Arc::new(Schema::new(fields)), ..self })
+    }
+
+    pub(super) fn column_names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.field.name().as_str()).collect()
+    }
+
+    /// The columns with their numbers.
+    pub(super) fn column_numbers(&self) -> Vec<(&str, i32)> {
+        self.columns.iter().map(|column| (column.field.name().as_str(), column.number)).collect()
+    }
+
     /// What the metadata call a file of the table.
     pub(super) fn address(&self, name: &str) -> String {
         format!("{}/{name}", self.location)
@@ -242,6 +288,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_version_3_keep_their_numbers() {
+        let fields = |name: &str| {
+            json!([{"schema-id": 1, "type": "struct", "fields": [
+            {"id": 2, "name": name, "required": false, "type": "timestamp_ns"},
+            {"id": 3, "name": "n", "required": false, "type": "int", "write-default": 7}]}])
+        };
+        let third = |name: &str| {
+            state(&[("format-version", json!(3)), ("schemas", fields(name))]).target("t").unwrap()
+        };
+        let target = third("at").with_lineage().unwrap();
+        let names: Vec<_> = target.schema.fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(names, ["at", "n", "_row_id", "_last_updated_sequence_number"]);
+        assert_eq!(target.defaults.last(), Some(&ScalarValue::Int32(Some(7))));
+        assert!(third("_row_id").with_lineage().is_err());
+        assert_eq!(state(&[]).target("t").unwrap().with_lineage().unwrap().schema.fields().len(), 2);
+    }
+
+    #[test]
     fn what_is_not_written_is_refused() {
         let fields = |transform: &str, source: i32| {
             json!([{"spec-id": 3, "fields": [
@@ -249,7 +313,6 @@ mod tests {
         };
         for changes in [
             vec![("format-version", json!(1))],
-            vec![("format-version", json!(3))],
             vec![("partition-specs", fields("zorder", 1))],
             vec![("partition-specs", fields("hour", 1))],
             vec![("partition-specs", fields("identity", 9))],

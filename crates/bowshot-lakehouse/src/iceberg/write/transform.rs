@@ -2,7 +2,7 @@
 
 use super::column_bounds::unscaled_bytes;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, Date32Array, Int32Array, StringArray, new_null_array,
+    Array, ArrayRef, AsArray, BinaryArray, Date32Array, Int32Array, Int64Array, StringArray, new_null_array,
 };
 use arrow::compute::{DatePart, cast, date_part};
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int32Type, Int64Type, TimeUnit};
@@ -49,8 +49,7 @@ impl Transform {
     /// The type of what it makes of values of a type; `None` for a type that it cannot be used with.
     pub(super) fn result(self, source: &DataType) -> Option<DataType> {
         let is_date = matches!(source, DataType::Date32);
-        let is_time = matches!(source, DataType::Timestamp(TimeUnit::Microsecond, _));
-        // Nanoseconds are of version 3.
+        let is_time = matches!(source, DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _));
         let is_primitive = !source.is_nested() && (is_time || !matches!(source, DataType::Timestamp(..)));
         match self {
             Self::Identity | Self::Void => is_primitive.then(|| source.clone()),
@@ -93,9 +92,9 @@ impl Transform {
             }
             Self::Day => Ok(Arc::new(days(values)?)),
             Self::Hour => {
-                let micros = cast(values, &DataType::Int64)?;
                 let hour = |micros: i64| i32::try_from(micros.div_euclid(HOUR_MICROS)).ok();
-                let hours = micros.as_primitive::<Int64Type>().iter().map(|micros| hour(micros?));
+                let micros = whole_numbers(values)?;
+                let hours = micros.iter().map(|micros| hour(micros?));
                 Ok(Arc::new(hours.collect::<Int32Array>()))
             }
         }
@@ -106,9 +105,18 @@ fn days(values: &ArrayRef) -> Result<Date32Array, ArrowError> {
     if let Some(days) = values.as_primitive_opt::<Date32Type>() {
         return Ok(days.clone());
     }
-    let micros = cast(values, &DataType::Int64)?;
     let day = |micros: i64| i32::try_from(micros.div_euclid(DAY_MICROS)).ok();
-    Ok(micros.as_primitive::<Int64Type>().iter().map(|micros| day(micros?)).collect())
+    Ok(whole_numbers(values)?.iter().map(|micros| day(micros?)).collect())
+}
+
+/// Numbers as such, and times as microseconds, also those of nanoseconds.
+fn whole_numbers(values: &ArrayRef) -> Result<Int64Array, ArrowError> {
+    let numbers = cast(values, &DataType::Int64)?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    Ok(match values.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => numbers.unary(|nanos| nanos.div_euclid(1000)),
+        _ => numbers.clone(),
+    })
 }
 
 /// Years since 1970.
@@ -133,9 +141,8 @@ fn bucketed(values: &ArrayRef, buckets: i32) -> Result<ArrayRef, ArrowError> {
         }
         // Numbers and times have the hash of the same number of 64 bits.
         _ => {
-            let values = cast(values, &DataType::Int64)?;
-            let values = values.as_primitive::<Int64Type>().iter();
-            values.map(|value| value.map(|value| bucket(&value.to_le_bytes()))).collect()
+            let values = whole_numbers(values)?;
+            values.iter().map(|value| value.map(|value| bucket(&value.to_le_bytes()))).collect()
         }
     };
     Ok(Arc::new(found))
@@ -179,7 +186,7 @@ fn truncated(values: &ArrayRef, width: i32) -> Result<ArrayRef, ArrowError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Int64Array, TimestampMicrosecondArray};
+    use arrow::array::TimestampMicrosecondArray;
     use datafusion::common::ScalarValue;
 
     /// The values of the specification's appendix "32-bit Hash Requirements".
@@ -219,6 +226,13 @@ mod tests {
         assert_eq!(one("month", time(-1)), int(-1));
         assert_eq!(one("day", time(-1)), ScalarValue::Date32(Some(-1)));
         assert_eq!(one("hour", time(-1)), int(-1));
+        for transform in ["year", "month", "day", "hour", "bucket[16]"] {
+            for micros in [late, -1] {
+                let nanos = ScalarValue::TimestampNanosecond(Some(micros * 1000 + 1), None);
+                let micros = ScalarValue::TimestampMicrosecond(Some(micros), None);
+                assert_eq!(one(transform, nanos), one(transform, micros), "{transform}");
+            }
+        }
         assert_eq!(one("void", int(3)), ScalarValue::Int32(None));
         assert_eq!(one("bucket[16]", int(34)), int(2_017_239_379 % 16));
         assert_eq!(one("bucket[16]", ScalarValue::Int64(Some(34))), int(2_017_239_379 % 16));

@@ -1,0 +1,80 @@
+//! Files of deletion vectors (Puffin specification): one vector behind the other, and behind all of them what they are of.
+
+use crate::vector;
+use bowshot_api::{Error, ErrorKind, Result};
+use roaring::RoaringTreemap;
+use serde_json::{Value, json};
+
+const MAGIC: &[u8; 4] = b"PFA1";
+/// The number of the column that vectors are about: the places of rows (Iceberg specification, "Reserved Field IDs").
+const POSITION: i32 = 2_147_483_645;
+
+/// A file that is being made in memory.
+#[derive(Debug)]
+pub(super) struct PuffinFile {
+    bytes: Vec<u8>,
+    blobs: Vec<Value>,
+}
+
+impl PuffinFile {
+    pub(super) fn new() -> Self {
+        Self { bytes: MAGIC.to_vec(), blobs: Vec::new() }
+    }
+
+    /// Adds the vector of a data file: its place and its length.
+    ///
+    /// # Errors
+    /// `LimitReached` for one that is too long.
+    pub(super) fn add(&mut self, of: &str, places: &RoaringTreemap) -> Result<(i64, i64)> {
+        let too_long = || {
+            Error::new(ErrorKind::LimitReached, "too many rows of a file are deleted for a vector of them")
+                .with_hint("write the files again first: `OPTIMIZE`")
+        };
+        let vector = vector::bytes(places).ok_or_else(too_long)?;
+        let (place, length) = (i64::try_from(self.bytes.len()), i64::try_from(vector.len()));
+        let (Ok(place), Ok(length)) = (place, length) else { return Err(too_long()) };
+        self.blobs.push(json!({
+            "type": "deletion-vector-v1", "fields": [POSITION], "snapshot-id": -1, "sequence-number": -1,
+            "offset": place, "length": length,
+            "properties": {"referenced-data-file": of, "cardinality": places.len().to_string()},
+        }));
+        self.bytes.extend_from_slice(&vector);
+        Ok((place, length))
+    }
+
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        let footer = json!({"blobs": self.blobs, "properties": {"created-by": "bowshot"}}).to_string();
+        let length = u32::try_from(footer.len()).unwrap_or(u32::MAX);
+        for part in [MAGIC.as_slice(), footer.as_bytes(), &length.to_le_bytes(), &[0; 4], MAGIC] {
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_where_the_footer_says() {
+        let mut file = PuffinFile::new();
+        let vectors = [RoaringTreemap::from([1, 5]), RoaringTreemap::from([1 << 40])];
+        let ranges: Vec<_> = vectors.iter().map(|places| file.add("s3://b/f", places).unwrap()).collect();
+        let bytes = file.finish();
+        for ((place, length), places) in ranges.into_iter().zip(&vectors) {
+            let (place, length) = (usize::try_from(place).unwrap(), usize::try_from(length).unwrap());
+            let found = vector::places(&bytes[place..place + length], 10).unwrap();
+            assert_eq!(found, places.iter().collect::<Vec<_>>());
+        }
+        let (rest, end) = bytes.split_at(bytes.len() - 12);
+        let length = usize::try_from(u32::from_le_bytes(end[..4].try_into().unwrap())).unwrap();
+        assert_eq!((&end[4..8], &end[8..], &bytes[..4]), (&[0; 4][..], &MAGIC[..], &MAGIC[..]));
+        let footer: Value = serde_json::from_slice(&rest[rest.len() - length..]).unwrap();
+        assert_eq!(
+            footer["blobs"][1]["properties"],
+            json!({"referenced-data-file": "s3://b/f", "cardinality": "1"})
+        );
+        assert!(rest[..rest.len() - length].ends_with(MAGIC));
+    }
+}
