@@ -7,7 +7,7 @@
 use arrow::datatypes::SchemaRef;
 use bowshot_formats::data_file::{DataFile, HandlePool, Lease};
 use bowshot_formats::decoded_columns::{ColumnCache, ColumnScan};
-use bowshot_formats::file_metadata::{Detail, FactSources, FileFacts};
+use bowshot_formats::file_metadata::{FactSources, FileFacts};
 use bowshot_formats::parquet;
 use bowshot_formats::parquet::footers::ReaderFactory;
 use bowshot_formats::parquet::source::NamedSource;

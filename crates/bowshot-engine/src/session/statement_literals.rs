@@ -48,16 +48,18 @@ pub(super) fn put_literals(statement: &mut Statement, taken: Vec<ast::Expr>) {
 /// The literals in the order of the text, each a whole number or a text; parameters are none. Rows that are written out have a
 /// place for each of their values.
 fn places(statement: &mut Statement) -> Option<Vec<Option<&mut ast::Expr>>> {
-    match statement {
-        Statement::Insert(insert) if insert.returning.is_none() && insert.on.is_none() => {
-            let SetExpr::Values(values) = insert.source.as_mut()?.body.as_mut() else { return None };
-            if values.rows.len() > MAX_ROWS {
-                return None;
-            }
-            values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).map(place_in_row).collect()
-        }
-        other => literals(other).map(|found| found.into_iter().map(Some).collect()),
+    if !matches!(statement, Statement::Insert(_)) {
+        return literals(statement).map(|found| found.into_iter().map(Some).collect());
     }
+    let Statement::Insert(insert) = statement else { return None };
+    if insert.returning.is_some() || insert.on.is_some() {
+        return None;
+    }
+    let SetExpr::Values(values) = insert.source.as_mut()?.body.as_mut() else { return None };
+    if values.rows.len() > MAX_ROWS {
+        return None;
+    }
+    values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).map(place_in_row).collect()
 }
 
 /// The place of a value of a row. Who writes other literals than whole numbers and texts writes others the next time.

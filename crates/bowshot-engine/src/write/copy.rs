@@ -10,7 +10,7 @@ use crate::write::external_database::{definition, plain_fields};
 use crate::write::recognise::nothing;
 use crate::write::{Write, change, external_database, nulls};
 use bowshot_api::variant::is_variant_type;
-use bowshot_api::{Error, ErrorKind, IfExists, Layout, Reason, Result};
+use bowshot_api::{Error, ErrorKind, IfExists, Reason, Result};
 use bowshot_files::exchange::{ExchangeFolder, Shape, Wanted};
 use bowshot_formats::read_options::{OptionValue, ReadOptions};
 use bowshot_formats::variants::Shredding;

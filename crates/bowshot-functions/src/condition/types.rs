@@ -50,7 +50,7 @@ pub(super) fn of_duckdb(data_type: &DataType) -> String {
         DataType::FixedSizeList(field, length) => {
             return format!("{}[{length}]", of_duckdb(field.data_type()));
         }
-        of if is_variant_type(of) => "VARIANT".to_owned(),
+        of if is_variant_type(of) => "VARIANT",
         DataType::Struct(fields) => {
             let parts =
                 fields.iter().map(|field| format!("{} {}", field.name(), of_duckdb(field.data_type())));

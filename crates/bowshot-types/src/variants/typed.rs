@@ -90,16 +90,19 @@ fn structs(values: &[Option<Variant<'_, '_>>], parts: &Fields, target: &Target<'
         return Err(mismatch(other, target.data_type));
     }
     let columns = parts.iter().map(|part| {
-        let member = |value: &Option<Variant<'_, '_>>| match value {
-            Some(Variant::Object(object)) => object.get(part.name()),
-            _ => None,
-        };
-        let members: Vec<_> = values.iter().map(member).collect();
+        let members: Vec<_> = values.iter().map(|value| member(value.as_ref(), part.name())).collect();
         typed(&members, &target.part(part))
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
     let valid: Vec<bool> = values.iter().map(|value| matches!(value, Some(Variant::Object(_)))).collect();
     Ok(Arc::new(StructArray::try_new(parts.clone(), columns, Some(NullBuffer::from(valid)))?))
+}
+
+fn member<'m, 'v>(value: Option<&Variant<'m, 'v>>, name: &str) -> Option<Variant<'m, 'v>> {
+    match value {
+        Some(Variant::Object(object)) => object.get(name),
+        _ => None,
+    }
 }
 
 /// Values of one type of scalars.

@@ -255,8 +255,9 @@ impl Engine {
         let QueryText { sql, catalog, schema, dialect } = &query.text;
         let session = server_session(self, *dialect, (catalog, schema)).ok()?;
         let plan = planned(&session, sql, pinned).await.ok()?;
-        let tables = plan.tables().into_iter().map(|(name, _)| name);
-        let is_same = matches!(plan.action(), Action::Query) && tables.eq(query.tables.iter().cloned());
+        let tables = plan.tables();
+        let is_same = matches!(plan.action(), Action::Query)
+            && tables.iter().map(|(name, _)| name).eq(query.tables.iter());
         let plan = with_any_parameters(plan.planned().plan().clone()).ok().filter(|_| is_same)?;
         Some((session, plan))
     }
