@@ -83,13 +83,6 @@ def test_every_statement_of_a_script_runs(server):
     client.close()
 
 
-def test_every_query_of_a_script_runs_over_http(server):
-    script = "SELECT set_config('application_name', 'of a script', false); SELECT current_setting('application_name')"
-    assert http_sql.sql(server, script).rows() == [["of a script"]]
-    failed = http_sql.sql(server, "SELECT 1 / (SELECT 0); SELECT 2")
-    assert failed.status == 400 and b"division by zero" in failed.body
-
-
 def test_a_script_over_http_is_one_transaction(server):
     def told(script):
         answer = http_sql.sql(server, script)

@@ -70,14 +70,6 @@ def test_a_writer_that_reads_no_answer_closes_cleanly(client, table):
     assert sorted(get(client, table)["id"].to_pylist()) == [1, 2]
 
 
-def test_no_rows_make_an_empty_table(client, table):
-    writer, _ = client.do_put(path(table), SCHEMA)
-    writer.close()
-    assert get(client, table).schema.equals(SCHEMA)
-    assert put(client, path(table), SCHEMA.empty_table()) == 0
-    assert get(client, table).num_rows == 0
-
-
 @pytest.mark.parametrize("names", [["a", "b", "c", "d"], ["a", ""]])
 def test_paths_that_are_no_tables(client, names):
     with pytest.raises(pa.ArrowInvalid, match="path"):
