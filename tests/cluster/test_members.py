@@ -5,7 +5,7 @@ import re
 import nodes
 import http_sql
 import pytest
-from nodes import Node, Process, binaries
+from nodes import Node
 
 
 @pytest.mark.parametrize("number", [3, 5])
@@ -74,31 +74,6 @@ def test_a_list_of_nodes_may_start_in_any_order():
     # Nobody is there yet.
     with Node(proof, join=[port]) as second, Node(proof, listen=port, join=[second.cluster]) as first:
         nodes.all_alive([first, second])
-
-
-def test_data_of_another_cluster_is_refused(tmp_path):
-    ours, theirs = nodes.secret(), nodes.secret()
-    with nodes.cluster(1, ours) as [first]:
-        with Node(ours, join=[first.cluster], data=tmp_path / "data") as second:
-            nodes.all_alive([first, second])
-            nodes.wait_until((tmp_path / "data" / "cluster.id").exists, "the data knows its cluster")
-    with nodes.cluster(1, theirs) as [other]:
-        # The same folder, with the secret of another cluster, whose data says so too.
-        with Node(theirs, join=[other.cluster], data=tmp_path / "other") as member:
-            nodes.all_alive([other, member])
-            nodes.wait_until((tmp_path / "other" / "cluster.id").exists, "the data knows its cluster")
-            arguments = ["serve", "--flight", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"]
-            arguments += ["--join", member.cluster, "--data", tmp_path / "data"]
-            refused = nodes.run(*arguments, environment=theirs[1])
-            assert refused.returncode == 1, refused
-            assert "belongs to cluster" in refused.stderr, refused.stderr
-
-
-def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
-    arguments = ["demo", "--scale", "0.001", "--data-dir", tmp_path / "data", "--nodes", "3"]
-    arguments += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    with Process(binaries() / "bowshot", arguments) as demo:
-        nodes.wait_until(lambda: "node 3 of the cluster on grpc://" in demo.log(), "three nodes", nodes.PATIENCE)
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):

@@ -46,6 +46,7 @@ REFUSED = [
     (["serv"], 2, ""),
     (["serve", "--fligth", "x"], 2, ""),
     (["check", "--flight"], 2, ""),
+    (["sql", "--format", "none", "SELECT 1"], 2, ""),
     ([], 2, ""),
     (["serve", "--flight", "0.0.0.0:0", "--http", "off"], 2,
      "error: `--flight 0.0.0.0:0` reaches beyond this machine, and no users are configured\n"
