@@ -1,7 +1,5 @@
 """Nodes that come, stop, die, return and leave, as every other node sees it."""
 
-import re
-
 import nodes
 import http_sql
 import pytest
@@ -38,33 +36,6 @@ def test_one_that_is_killed_is_dead_and_its_successor_alive():
             nodes.all_alive([first, second, successor])
             assert successor.identifier() != identifier
             assert first.rows(f"SELECT count(*) FROM system.nodes WHERE node_id = '{identifier}'") == [[0]]
-
-
-def test_one_that_is_stopped_is_suspect_then_dead_and_alive_when_it_goes_on():
-    with nodes.cluster(3) as members:
-        first, second, third = members
-        third.signal(nodes.STOP)
-        try:
-            expected = {first.cluster: "alive", second.cluster: "alive", third.cluster: "suspect"}
-            first.until(expected)
-            expected[third.cluster] = "dead"
-            second.until(expected)
-        finally:
-            third.signal(nodes.CONTINUE)
-        nodes.all_alive(members)
-        # It blamed nobody for the time in which it did not run.
-        assert not re.search(r"to\W+dead", third.log()), third.log()
-
-
-def test_one_that_ends_says_so():
-    with nodes.cluster(3) as members:
-        first, second, third = members
-        third.terminate()
-        assert third.process.wait(60) == 0
-        gone = {first.cluster: "alive", second.cluster: "alive", third.cluster: "dead"}
-        first.until(gone)
-        second.until(gone)
-        assert re.search(r"to\W+leaving", first.log()), first.log()
 
 
 def test_a_list_of_nodes_may_start_in_any_order():
