@@ -175,19 +175,6 @@ def test_versions(version, answer, tls_server):
                 context.wrap_socket(plain, server_hostname=tls_server.host)
 
 
-def test_clients_that_stop_in_the_handshake_disturb_nobody(tls_server):
-    sockets = [socket.create_connection((tls_server.host, tls_server.port), timeout=10) for _ in range(50)]
-    for index, connection in enumerate(sockets):
-        connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: 1 + index % 6])
-    with connect(tls_server) as client:
-        assert ask(client, COUNT).to_pylist() == [{"n": 25}]
-    for connection in sockets[::2]:
-        connection.close()
-    wait_until(lambda: tls_server.metrics()["bowshot_flight_connections"] <= 2, "the server gives them up", 30)
-    for connection in sockets:
-        connection.close()
-
-
 def test_a_renewed_certificate_needs_no_restart(data_folder, tmp_path):
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
 

@@ -81,12 +81,6 @@ def test_what_is_refused(folder, arguments, code, said):
         assert err == said if said.endswith("\n") else err.startswith(said)
 
 
-def test_mistyped_variables_stop_it(folder):
-    code, _, err = bowshot("check", folder=folder, environment={"BOWSHOT_LIMITS_MAX_SESIONS": "3"})
-    assert code == 2
-    assert err == "error: unknown environment variable `BOWSHOT_LIMITS_MAX_SESIONS`\nhint: did you mean `BOWSHOT_LIMITS_MAX_SESSIONS`?\n"
-
-
 def test_a_taken_port_is_a_failure_and_no_wrong_usage():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
