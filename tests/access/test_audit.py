@@ -130,16 +130,6 @@ def test_only_secrets_are_hidden(tmp_path):
     assert "hunter2" not in (tmp_path / "audit.jsonl").read_text()
 
 
-def test_files_are_set_aside(tmp_path):
-    with serving(tmp_path, BOWSHOT_AUDIT_MAX_BYTES="2KiB") as server, with_token(server, "root") as root:
-        for _ in range(20):
-            root.execute("SELECT 1")
-            root.fetchall()
-        wait_until(lambda: (tmp_path / "audit.jsonl.2").exists(), "two files are full")
-    for name in ("audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"):
-        assert verify(tmp_path / name).returncode == 0, name
-
-
 @pytest.mark.parametrize("required", [True, False])
 def test_a_full_disk(tmp_path, required):
     # A device that is always full.

@@ -130,23 +130,6 @@ def test_starttls_that_is_refused_is_no_reason_to_go_on_without(tmp_path, there,
     assert there.binds() == before, "the password was sent"
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        (NAMED, "in cleartext"),
-        ("insecure = true\n", "is needed"),
-        (f"insecure = true\n{NAMED}bind_password = 'x'\n", "unknown field"),
-        (f"insecure = true\n{NAMED}bind_dn = 'cn=x'\nbind_password_file = '/nowhere'\n", "/nowhere"),
-        (f"insecure = true\n{NAMED}bind_dn = 'cn=x'\nbind_password_env = 'NO_SUCH_VARIABLE'\n", "NO_SUCH_VARIABLE"),
-        (f"insecure = true\n{NAMED}admin_group = 'x'\n", "group_base"),
-    ],
-)
-def test_what_is_not_understood_stops_the_start(tmp_path, there, more, reason):
-    file = world.users_file(tmp_path, entry(there, more))
-    with pytest.raises(AssertionError, match=reason):
-        Server(arguments=["--users-file", str(file)])
-
-
 def test_the_password_of_the_account(tmp_path, there):
     """It may come of the environment, and may change in its file; a wrong one lets nobody in."""
     more = f'insecure = true\ncache_seconds = 0\nuser_base = "{BASE}"\nbind_dn = "{READER}"\nbind_password_env = "READER_PASSWORD"\n'

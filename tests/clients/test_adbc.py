@@ -11,8 +11,6 @@ import pytest
 import data
 from server import wait_until
 
-# What an error says that is about a table made of files.
-FILES = "(?is)nation.*(files.*read-only|read-only.*files)"
 ENDLESS = "SELECT count(*) FROM lineitem a CROSS JOIN lineitem b CROSS JOIN lineitem c WHERE a.l_partkey + b.l_partkey = c.l_partkey"
 
 
@@ -36,11 +34,6 @@ def test_rows(cursor):
     assert cursor.fetchone() == (0, "ALGERIA")
     assert cursor.fetchmany(2) == [(1, "ARGENTINA"), (2, "BRAZIL")]
     assert len(cursor.fetchall()) == 22
-
-
-def test_every_plain_type_as_python_values(cursor):
-    cursor.execute("SELECT * FROM plain_types")
-    assert cursor.fetch_arrow_table().schema.equals(data.plain_types().schema)
 
 
 @pytest.mark.parametrize("name", [name for name in data.plain_types().column_names if name not in ("c_list", "c_struct")])
@@ -71,17 +64,6 @@ def test_parameter_of_every_type_comes_back(cursor, name):
 def test_parameters_in_predicates(cursor, sql, parameters, rows):
     cursor.execute(sql, parameters)
     assert sorted(cursor.fetchall()) == rows
-
-
-def test_closing_a_cursor_in_mid_stream_frees_everything(server, connection):
-    cursor = connection.cursor()
-    cursor.execute("SELECT a.* FROM lineitem a CROSS JOIN orders")
-    reader = cursor.fetch_record_batch()
-    assert reader.read_next_batch().num_rows > 0
-    assert server.held()["bowshot_running_queries"] == 1
-    reader.close()
-    cursor.close()
-    server.wait_idle(1.0)
 
 
 def test_cancel_from_another_thread(private_server):
@@ -136,9 +118,3 @@ def test_an_error_in_mid_stream_reaches_the_reader(cursor):
 def test_executemany_of_a_query_is_refused_clearly(cursor):
     with pytest.raises(dbapi.Error):
         cursor.executemany("SELECT n_name FROM nation WHERE n_nationkey = $1", [(1,), (2,)])
-
-
-@pytest.mark.parametrize("mode", ["append", "replace", "create_append"])
-def test_ingest_into_a_table_made_of_files_is_refused(cursor, mode):
-    with pytest.raises(dbapi.Error, match=FILES):
-        cursor.adbc_ingest("nation", data.nation(), mode=mode)

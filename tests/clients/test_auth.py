@@ -8,7 +8,6 @@ import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow.flight as flight
 import pytest
 
-import protobuf
 from data import PASSWORD, TOKEN
 from server import Server, binaries, users_file, wait_until
 
@@ -65,29 +64,6 @@ def test_fixed_token(users):
         assert count(client, (b"authorization", f"Bearer {TOKEN}".encode())) == 25
 
 
-class BasicAuthPayload(flight.ClientAuthHandler):
-    """The older handshake: a BasicAuth message as payload, the token in a header of its own."""
-
-    def __init__(self, password):
-        super().__init__()
-        self.password, self.token = password, b""
-
-    def authenticate(self, outgoing, incoming):
-        outgoing.write(protobuf.field(2, "ada") + protobuf.field(3, self.password))
-        self.token = incoming.read()
-
-    def get_token(self):
-        return self.token
-
-
-def test_older_handshake(users):
-    with flight.connect(users.grpc_tcp) as client:
-        client.authenticate(BasicAuthPayload(PASSWORD))
-        assert count(client) == 25
-    with flight.connect(users.grpc_tcp) as client, pytest.raises(flight.FlightUnauthenticatedError):
-        client.authenticate(BasicAuthPayload("wrong"))
-
-
 def test_adbc_with_user_and_token(users):
     options = {"username": "ada", "password": PASSWORD}
     with dbapi.connect(users.grpc_tcp, db_kwargs=options, autocommit=True) as connection, connection.cursor() as cursor:
@@ -97,16 +73,6 @@ def test_adbc_with_user_and_token(users):
     with dbapi.connect(users.grpc_tcp, db_kwargs=header, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM nation")
         assert cursor.fetchone() == (25,)
-
-
-def test_a_ticket_is_of_no_use_to_another_user(users):
-    with flight.connect(users.grpc_tcp) as client:
-        ada = flight.FlightCallOptions(headers=[client.authenticate_basic_token("ada", PASSWORD)])
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(b"SELECT 1"), ada)
-        service = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {TOKEN}".encode())])
-        with pytest.raises(KeyError, match="not found"):
-            client.do_get(info.endpoints[0].ticket, service).read_all()
-        assert client.do_get(info.endpoints[0].ticket, ada).read_all().num_rows == 1
 
 
 def test_the_shell(users):

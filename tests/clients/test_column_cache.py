@@ -1,8 +1,8 @@
-"""Columns that are kept decoded, through the real server: found when they should be, never stale, within their budget."""
+"""Columns that are kept decoded, through the real server: never stale, whoever writes beside. Their budget is checked in
+bowshot-formats, decoded_columns/cache.rs."""
 
 import concurrent.futures
 import os
-import re
 import time
 
 import numpy as np
@@ -14,7 +14,6 @@ from durable import Database
 from server import computing, wait_until
 
 ROWS = 300_000
-FOUND, KEPT = "column_chunks_from_memory", "column_chunks_into_memory"
 
 
 def numbers(first=0, rows=ROWS):
@@ -39,32 +38,6 @@ def file(tmp_path):
 
 def kept_bytes(server):
     return server.metrics().get("bowshot_column_cache_bytes", 0)
-
-
-def chunks(db, sql):
-    """Column chunks that a query found in memory, and that it put there."""
-    text = "\n".join(row[1] for row in db.rows(f"EXPLAIN ANALYZE {sql}"))
-    return tuple(sum(int(n) for n in re.findall(rf"{name}=(\d+)", text)) for name in (FOUND, KEPT))
-
-
-def test_nothing_is_kept_when_it_is_turned_off(file):
-    with computing(file, arguments=["--set", "storage.column_cache_bytes=0"]) as server, Database(server) as db:
-        for _ in range(4):
-            assert db.one("SELECT sum(k) FROM n") == ROWS * (ROWS - 1) // 2
-        assert kept_bytes(server) == 0
-
-
-def test_the_budget_holds(tmp_path):
-    for part in range(4):
-        write(tmp_path / f"p{part}.parquet", numbers(part * ROWS), 10_000)
-    with computing(f"n={tmp_path}", arguments=["--set", "storage.column_cache_bytes=8MiB"]) as server, Database(server) as db:
-        for _ in range(5):
-            assert db.rows("SELECT count(DISTINCT s), sum(k), sum(g) FROM n") == [
-                (1000, 4 * ROWS * (4 * ROWS - 1) // 2, 4 * ROWS * 9 // 2)
-            ]
-            assert kept_bytes(server) <= 8 << 20
-        assert kept_bytes(server) > 6 << 20
-        assert chunks(db, "SELECT sum(k) FROM n")[0] > 0
 
 
 def test_durable_tables_show_each_commit(tmp_path):

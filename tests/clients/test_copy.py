@@ -5,7 +5,6 @@ import decimal
 import json
 
 import adbc_driver_flightsql.dbapi as dbapi
-import adbc_driver_manager
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -107,10 +106,3 @@ def test_what_operators_ask_for_is_not_in_files(cursor, folder, table, ending):
     (row,) = rows.to_pylist()
     assert row["c"] == "ab" and row["j"] == row["t"] == '{"a": 1, "b": 1.0}'
     assert str(row["u"]) == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
-
-
-def test_a_file_is_refused_without_the_setting(store):
-    with dbapi.connect(store.grpc_tcp, autocommit=True) as connection, connection.cursor() as cursor:
-        with pytest.raises(Exception, match="storage.exchange_folder") as caught:
-            cursor.execute("COPY (SELECT 1 AS a) TO 'x.csv'")
-        assert caught.value.status_code == adbc_driver_manager.AdbcStatusCode.UNAUTHORIZED

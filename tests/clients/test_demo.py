@@ -35,13 +35,6 @@ def test_a_taken_port_is_told_before_data_is_made(tmp_path):
     assert "making TPC-H data" not in run.stderr and not (tmp_path / "data").exists()
 
 
-def test_data_of_others_is_refused(tmp_path):
-    (tmp_path / "orders").mkdir()
-    run = demo(tmp_path, "--exit")
-    assert run.returncode == 2 and "--data-dir" in run.stderr
-    assert demo(tmp_path / "new", "--scale", "0").returncode == 2
-
-
 def test_the_server_stays_with_code_to_paste(tmp_path):
     arguments = ["demo", "--scale", "0.01", "--data-dir", tmp_path / "data", *ADDRESSES]
     with Process(binaries() / "bowshot", arguments) as running:

@@ -1,4 +1,4 @@
-"""DoExchange that changes tables: all or nothing, within transactions, with the rights of the user."""
+"""DoExchange that changes tables: all or nothing, within transactions. Rights are in tests/access/test_entry_points.py."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 from exchanges import exchange, fails, one, open_exchange, rows
-from server import Server, users_file, wait_until
+from server import wait_until
 
 
 def test_inserts_are_atomic_and_counted(client, table):
@@ -104,42 +104,3 @@ for number in range(20):
 print("written", flush=True)
 sys.stdin.read()
 """
-
-
-def test_rights_policies_and_masks_hold_for_all_other_tables(data_folder, tmp_path):
-    users = users_file(tmp_path, {"root": "secret", "ann": "secret"}, admins=["root"])
-    with Server(data_folder, data=tmp_path / "data", arguments=["--users-file", users]) as server:
-
-        def connect(name):
-            client = flight.connect(server.grpc_tcp)
-            token = client.authenticate_basic_token(name, "secret")
-            return client, flight.FlightCallOptions(headers=[token])
-
-        (root, as_root), (ann, as_ann) = connect("root"), connect("ann")
-
-        def ask(client, call, sql):
-            info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), call)
-            return client.do_get(info.endpoints[0].ticket, call).read_all()
-
-        for sql in (
-            "CREATE TABLE part AS SELECT value AS id, 's' || value AS secret FROM generate_series(1, 10) AS g(value)",
-            "CREATE TABLE hidden AS SELECT 1 AS id",
-            "GRANT SELECT ON part TO ann",
-            "CREATE ROW POLICY few ON part FOR ann USING (id <= 3)",
-            "CREATE MASK none ON part (secret) FOR ann USING ('x')",
-        ):
-            ask(root, as_root, sql)
-        sent = pa.Table.from_batches([rows(*range(10))])
-        sql = "SELECT input.id, secret FROM input JOIN part ON input.id = part.id ORDER BY 1"
-        assert exchange(root, sql, sent, call=as_root).num_rows == 9
-        got = exchange(ann, sql, sent, call=as_ann)
-        assert got.to_pydict() == {"id": [1, 2, 3], "secret": ["x"] * 3}
-        for sql in (
-            "SELECT * FROM input JOIN hidden ON input.id = hidden.id",
-            "INSERT INTO part SELECT id, name FROM input",
-            "DELETE FROM part USING input WHERE part.id = input.id",
-            "MERGE INTO part USING input ON part.id = input.id WHEN MATCHED THEN DELETE",
-        ):
-            fails(ann, sql, "", sent, call=as_ann)
-        assert ask(root, as_root, "SELECT count(*) AS n FROM part").to_pylist() == [{"n": 10}]
-        server.wait_idle(5.0)

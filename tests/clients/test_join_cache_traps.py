@@ -6,7 +6,6 @@ import re
 import shutil
 
 import pyarrow as pa
-import pyarrow.feather as feather
 import pytest
 
 from durable import Database
@@ -75,21 +74,6 @@ def test_a_backup_that_is_put_back_brings_back_no_join_of_what_came_after_it(tmp
         db.ingest("a", rows("kept"), mode="append")
     with serving(data=data, environment=environment) as (_, db):
         assert {row[1] for row in db.rows(sql)} == {"old", "kept"}
-
-
-def test_a_folder_of_others_is_left_alone(tmp_path):
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    feather.write_feather(pa.table({"k": [1, 2]}), mine / "20211231.arrow", compression="uncompressed")
-    (mine / "20211231.json").write_text("{}")
-    before = (mine / "20211231.arrow").read_bytes()
-    with serving(mine / "20211231.arrow", environment={**EAGER, "BOWSHOT_JOIN_CACHE_FOLDER": str(mine)}) as (server, db):
-        db.run("CREATE TABLE a AS SELECT 1 AS k")
-        for _ in range(3):
-            assert db.one("SELECT count(*) FROM a JOIN a AS b ON a.k = b.k") == 1
-        assert "name an empty folder" in server.log()
-    assert sorted(path.name for path in mine.iterdir()) == ["20211231.arrow", "20211231.json"]
-    assert (mine / "20211231.arrow").read_bytes() == before
 
 
 def test_two_servers_do_not_share_a_folder(tmp_path):

@@ -55,22 +55,20 @@ def rows(connection, sql, values=None):
         return list(cursor.fetchall()) if cursor.description else cursor.rowcount
 
 
-def test_connect(connection):
+def test_connect(shop, connection):
     assert connection.get_server_info().startswith("8.0.36-Bowshot-")
     assert rows(connection, "SELECT count(*) FROM nation") == [(25,)]
     assert rows(connection, "SELECT CONNECTION_ID(), DATABASE()") == [(connection.thread_id(), "main")]
     connection.ping(reconnect=False)
     connection.select_db("main")
-    for refused, number in ((lambda: connection.select_db("nowhere"), 1049), (lambda: rows(connection, "SET NAMES latin1"), 1115)):
+    for refused, number in (
+        (lambda: connection.select_db("nowhere"), 1049),
+        (lambda: pymysql_to(shop, database="nowhere"), 1049),
+        (lambda: rows(connection, "SET NAMES latin1"), 1115),
+    ):
         with pytest.raises(pymysql.err.OperationalError) as raised:
             refused()
         assert raised.value.args[0] == number
-
-
-def test_databases_that_are_not_there(shop):
-    with pytest.raises(pymysql.err.OperationalError) as raised:
-        pymysql_to(shop, database="nowhere")
-    assert raised.value.args[0] == 1049
 
 
 @pytest.mark.parametrize("sql_type, values", VALUES, ids=[name for name, _ in VALUES])
@@ -86,29 +84,6 @@ def test_values_go_there_and_come_back(shop, connection, table, sql_type, values
             assert cursor.fetchall() == [(value,), (value,)]
         cursor.execute(f"SELECT v FROM {table} WHERE n = ?", (-1,))
         assert set(cursor.fetchall()) == {(None,)}
-
-
-def test_types_without_a_counterpart_are_json(connection):
-    assert rows(connection, "SELECT [1, NULL] AS l") == [("[1,null]",)]
-
-
-def test_points_of_time_follow_the_time_zone(connection):
-    sql = "SELECT CAST('2024-01-02 12:00:00+00:00' AS TIMESTAMP WITH TIME ZONE)"
-    assert rows(connection, sql) == [(datetime.datetime(2024, 1, 2, 12),)]
-    rows(connection, "SET time_zone = '+02:30'")
-    assert rows(connection, sql) == [(datetime.datetime(2024, 1, 2, 14, 30),)]
-
-
-def test_keys(connection, table):
-    rows(connection, f"CREATE TABLE {table} (a INT PRIMARY KEY)")
-    assert rows(connection, f"INSERT INTO {table} VALUES (1), (2)") == 2
-    with pytest.raises(pymysql.err.IntegrityError) as raised:
-        rows(connection, f"INSERT INTO {table} VALUES (2)")
-    assert raised.value.args[0] == 1062
-    with pytest.raises(pymysql.err.IntegrityError) as raised:
-        rows(connection, f"INSERT INTO {table} VALUES (NULL)")
-    assert raised.value.args[0] == 1048
-    assert rows(connection, f"DELETE FROM {table}") == 2
 
 
 def test_transactions(shop, connection, table):

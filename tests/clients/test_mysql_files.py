@@ -106,33 +106,3 @@ def test_compressed(served, table, tmp_path):
         assert rows(connection, "SELECT 1") == [(1,)]
         connection.cmd_reset_connection()
         assert rows(connection, "SELECT 2") == [(2,)]
-
-
-class Together:
-    """A socket that sends at once all that was sent before an answer is awaited."""
-
-    def __init__(self, socket):
-        self._socket, self._waiting = socket, b""
-
-    def sendall(self, data):
-        self._waiting += data
-
-    def recv_into(self, *arguments):
-        if self._waiting:
-            self._socket.sendall(self._waiting)
-            self._waiting = b""
-        return self._socket.recv_into(*arguments)
-
-    def __getattr__(self, name):
-        return getattr(self._socket, name)
-
-
-@pytest.mark.parametrize("compress", [False, True])
-def test_a_command_behind_one_without_an_answer(served, compress):
-    """The end of a prepared statement is not answered, so that clients send the next command at once."""
-    with contextlib.closing(connector_to(served, compress=compress)) as connection:
-        connection._socket.sock = Together(connection._socket.sock)
-        for number in range(20):
-            with connection.cursor(prepared=True) as cursor:
-                cursor.execute("SELECT ? + 1, ?", (number, "x" * 50 * number))
-                assert cursor.fetchall() == [(number + 1, "x" * 50 * number)]

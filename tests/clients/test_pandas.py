@@ -64,12 +64,6 @@ def test_to_sql_when_the_table_exists(store, writer, table, if_exists, ids):
         assert elsewhere(store, table)["id"].tolist() == sorted(ids)
 
 
-def test_to_sql_replaces_the_columns_too(store, writer, table):
-    pandas.DataFrame({"id": [1], "old": ["a"]}).to_sql(table, writer, index=False)
-    pandas.DataFrame({"id": [2], "new": [0.5]}).to_sql(table, writer, index=False, if_exists="replace")
-    assert elsewhere(store, table).to_dict("list") == {"id": [2], "new": [0.5]}
-
-
 def test_what_to_sql_writes_comes_back(store, writer, table):
     frame = pandas.DataFrame(
         {
@@ -87,19 +81,3 @@ def test_what_to_sql_writes_comes_back(store, writer, table):
     # Categories arrive as what they stand for.
     frame["kind"] = frame["kind"].astype(got["kind"].dtype)
     pandas.testing.assert_frame_equal(got, frame)
-
-
-def test_to_sql_keeps_the_index_if_it_is_told_to(store, writer, table):
-    frame = pandas.DataFrame({"value": [10, 20]}, index=pandas.Index([1, 2], name="id"))
-    assert frame.to_sql(table, writer, index=True) == 2
-    assert elsewhere(store, table).to_dict("list") == {"value": [10, 20], "id": [1, 2]}
-
-
-def test_to_sql_of_other_columns_is_refused(store, writer, table):
-    pandas.DataFrame({"id": [1]}).to_sql(table, writer, index=False)
-    with pytest.raises(Exception) as caught:
-        pandas.DataFrame({"id": [2], "more": [3]}).to_sql(table, writer, index=False, if_exists="append")
-    # pandas wraps the driver's error, which names the column.
-    assert "more" in str(caught.value.__cause__)
-    writer.rollback()
-    assert elsewhere(store, table)["id"].tolist() == [1]

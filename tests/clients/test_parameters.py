@@ -83,31 +83,6 @@ def test_every_statement_of_a_script_runs(server):
     client.close()
 
 
-def test_every_query_of_a_script_runs_over_http(server):
-    script = "SELECT set_config('application_name', 'of a script', false); SELECT current_setting('application_name')"
-    assert http_sql.sql(server, script).rows() == [["of a script"]]
-    failed = http_sql.sql(server, "SELECT 1 / (SELECT 0); SELECT 2")
-    assert failed.status == 400 and b"division by zero" in failed.body
-
-
-def test_a_script_over_http_is_one_transaction(server):
-    def told(script):
-        answer = http_sql.sql(server, script)
-        return answer.rows() if answer.status == 200 else answer.status
-
-    assert told("CREATE TABLE scripted (n INT); INSERT INTO scripted VALUES (1); SELECT n FROM scripted") == [[1]]
-    for script, expected, left in [
-        ("INSERT INTO scripted VALUES (2); SELECT 1 / (SELECT 0)", 400, [1]),
-        ("INSERT INTO scripted VALUES (2); SELECT 1 / (SELECT 0); SELECT 2", 400, [1]),
-        ("INSERT INTO scripted VALUES (3); COMMIT; SELECT 1 / (SELECT 0)", 400, [1, 3]),
-        ("INSERT INTO scripted VALUES (4); BEGIN; INSERT INTO scripted VALUES (5); ROLLBACK; SELECT 1", [[1]], [1, 3]),
-        ("DELETE FROM scripted RETURNING n; SELECT count(*) FROM scripted", [[0]], []),
-    ]:
-        assert told(script) == expected, script
-        assert told("SELECT n FROM scripted ORDER BY n") == [[n] for n in left], script
-    http_sql.sql(server, "DROP TABLE scripted")
-
-
 def test_a_cursor_takes_values_in_the_transaction_of_its_driver(server):
     with flightsql.connect(server.grpc_tcp) as connection, connection.cursor() as cursor:
         query = "SELECT n, CAST($1 AS VARCHAR) AS t FROM generate_series(1, 3) AS g(n) WHERE n > $2 ORDER BY n"

@@ -20,11 +20,6 @@ def test_read_database_uri(uri):
     assert frame["n_name"].to_list() == data.NATIONS
 
 
-def test_a_count(uri):
-    frame = polars.read_database_uri("SELECT count(*) AS n FROM lineitem", uri, engine="adbc")
-    assert frame.item() == data.LINEITEM_ROWS
-
-
 def test_every_plain_type(uri):
     frame = polars.read_database_uri("SELECT * FROM plain_types", uri, engine="adbc")
     assert frame.columns == data.plain_types().column_names and frame.height == 3

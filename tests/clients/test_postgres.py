@@ -87,13 +87,6 @@ def test_values_go_there_and_come_back(connection, sql_type, values, binary):
                 assert cursor.fetchall() == [(value, None)]
 
 
-def test_types_without_a_counterpart_are_json(connection):
-    [(value,)] = connection.execute("SELECT named_struct('a', 1, 'b', 'x') AS s").fetchall()
-    assert value == {"a": 1, "b": "x"}
-    [(value,)] = connection.execute("SELECT [[1, 2], [3]] AS l").fetchall()
-    assert value == [[1, 2], [3]]
-
-
 def test_asyncpg(shop):
     async def work(connection):
         assert await connection.fetchval("SELECT count(*) FROM nation") == 25
@@ -195,19 +188,6 @@ def test_copy_of_some_columns_and_of_many_rows(connection, table):
                 copy.write_row((number,))
         assert cursor.rowcount == 100_000
     assert connection.execute(f"SELECT sum(a), min(b), max(b) FROM {table}").fetchone() == (4_999_950_000, "none", "none")
-
-
-def test_copy_that_fails_leaves_nothing(connection, table):
-    connection.execute(f"CREATE TABLE {table} (a INT)")
-    with pytest.raises(psycopg.errors.InvalidTextRepresentation) as raised:
-        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
-            copy.write("1\n2\nx\n")
-    assert "line 3" in str(raised.value)
-    with pytest.raises(psycopg.errors.QueryCanceled):
-        with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:
-            copy.write("1\n")
-            raise psycopg.errors.QueryCanceled("the client has thought better of it")
-    assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
 def test_copy_with_asyncpg(shop, table):

@@ -77,13 +77,6 @@ def test_notices(address, prepare):
             connection.execute(f"DROP TABLE {table}")
 
 
-def test_copy_writes_floating_point_numbers_as_postgresql_does(address):
-    with psycopg.connect(**address) as connection, connection.cursor() as cursor:
-        query = "SELECT 5::float8, 0.1::float4, 1e20::float8, '-Infinity'::float8, ARRAY[5, 0.5]::float8[]"
-        with cursor.copy(f"COPY ({query}) TO STDOUT") as copy:
-            assert b"".join(copy) == b"5\t0.1\t1e+20\t-Infinity\t{5,0.5}\n"
-
-
 def test_types_are_asked_about(address):
     with psycopg.connect(**address) as connection:
         info = TypeInfo.fetch(connection, "int4")

@@ -79,12 +79,6 @@ def test_a_transaction_is_followed_by_another_one_like_it(connection):
     connection.execute("ROLLBACK")
 
 
-def test_every_statement_of_a_script_runs(connection):
-    sql = "SELECT set_config('application_name', 'from the script', false); SELECT current_setting('application_name')"
-    assert script(connection, sql) == ["SELECT 1", "SELECT 1"]
-    assert connection.execute("SHOW application_name").fetchone() == ("from the script",)
-
-
 def test_what_is_set_locally_ends_with_its_script(connection):
     connection.execute("SET application_name = 'before'")
     sql = "SET LOCAL application_name = 'within'; SELECT 1/(current_setting('application_name') = 'within')::int"
@@ -98,23 +92,6 @@ def test_many_rows_at_once_are_one_transaction(connection):
     assert kept(connection) == []
     connection.cursor().executemany("INSERT INTO kept VALUES (%s / %s)", [(100, 1), (200, 2)])
     assert kept(connection) == [100, 100]
-
-
-def test_a_pipeline_is_one_transaction_up_to_its_sync(connection):
-    with pytest.raises(psycopg.errors.DivisionByZero):
-        with connection.pipeline():
-            connection.execute("INSERT INTO kept VALUES (%s)", (1,))
-            connection.execute("INSERT INTO kept VALUES (2)")
-            connection.execute("SELECT 1 / %s", (0,))
-    assert kept(connection) == []
-    with connection.pipeline() as pipeline:
-        connection.execute("INSERT INTO kept VALUES (%s)", (1,))
-        seen = connection.execute("SELECT count(*) FROM kept").fetchone()
-        connection.execute("INSERT INTO kept VALUES (2)")
-        pipeline.sync()
-        connection.execute("INSERT INTO kept VALUES (3)")
-    assert seen == (1,)
-    assert kept(connection) == [1, 2, 3]
 
 
 def test_rows_are_copied_into_a_temporary_table(connection):

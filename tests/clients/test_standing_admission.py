@@ -1,8 +1,6 @@
-"""Nobody takes the last place: limits for each session and user, and who waits for a client holds no slot."""
+"""Who waits for a client holds no slot. Limits for each session and user are in bowshot-session, admission.rs."""
 
 import contextlib
-import threading
-import time
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -43,17 +41,6 @@ def test_unread_results_hold_no_slot(shared):
     shared.wait_idle(5)
 
 
-def test_a_paused_result_is_read_to_its_end(shared):
-    with flight.connect(shared.grpc_tcp) as client:
-        reader = client.do_get(flight.Ticket(LONG.encode()))
-        rows = reader.read_chunk().data.num_rows
-        time.sleep(0.5)
-        for chunk in reader:
-            rows += chunk.data.num_rows
-        assert rows == 2_000_000
-    shared.wait_idle(5)
-
-
 def test_uploads_that_send_nothing_hold_no_slot(shared):
     with Database(shared) as db:
         db.run("CREATE TABLE quiet (a BIGINT)")
@@ -75,25 +62,4 @@ def test_uploads_that_send_nothing_hold_no_slot(shared):
         for writer in writers:
             with contextlib.suppress(Exception):
                 writer.close()
-    shared.wait_idle(5)
-
-
-def test_a_user_has_a_part_of_the_slots(shared):
-    endless = "SELECT count(*) FROM generate_series(1, 100000000000) AS e(x) WHERE x % 7 = 9"
-
-    def run():
-        with Database(shared) as db:
-            db.run("SET statement_timeout_ms = 4000")
-            with contextlib.suppress(Exception):
-                db.rows(endless)
-
-    threads = [threading.Thread(target=run) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_until(lambda: shared.metrics()["bowshot_queued_queries"] >= 1, "one waits", 10)
-        assert shared.metrics()["bowshot_running_queries"] == 3
-    finally:
-        for thread in threads:
-            thread.join()
     shared.wait_idle(5)

@@ -57,18 +57,6 @@ def test_named_statements_are_a_sessions_own(two):
     first.fails("EXECUTE p(1)", "not found", Status.NOT_FOUND)
 
 
-def test_a_named_statement_changes_rows_and_says_how_many(two):
-    first, _ = two
-    first.run("CREATE TEMP TABLE t (a INT, b TEXT)")
-    first.run("PREPARE more (INT, TEXT) AS INSERT INTO t VALUES ($1, $2), ($1 + 1, $2)")
-    assert first.run("EXECUTE more(1, 'x')") == 2
-    assert first.rows("SELECT row_count()") == [(2,)]
-    assert first.rows("SELECT a, b FROM t ORDER BY a") == [(1, "x"), (2, "x")]
-    first.run("DISCARD ALL")
-    first.fails("SELECT * FROM t", "not found")
-    first.fails("EXECUTE more(1, 'x')", "not found")
-
-
 def test_temporary_tables_are_listed_for_their_session(two):
     first, second = two
     first.run("CREATE TEMP TABLE mine (a INT)")
@@ -78,12 +66,6 @@ def test_temporary_tables_are_listed_for_their_session(two):
     assert kinds == [("LOCAL TEMPORARY",)]
     first.run("DISCARD TEMP")
     assert ("mine",) not in first.rows("SHOW TABLES")
-
-
-def test_ids_of_sessions_differ(two):
-    first, second = two
-    (one,), (other,) = first.rows("SELECT connection_id()")[0], second.rows("SELECT connection_id()")[0]
-    assert one != other
 
 
 def test_a_session_is_killed_by_its_number(two):

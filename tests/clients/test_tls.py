@@ -160,17 +160,6 @@ def test_certificates_that_do_not_fit_are_refused_with_a_hint(part, other, compl
         assert "may read the private key" in server.log()
 
 
-def test_what_is_not_http2_is_not_served(tls_server):
-    with socket.create_connection((tls_server.host, tls_server.port), timeout=10) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert b"400 Bad Request" in connection.recv(1000)
-    with pytest.raises(ssl.SSLError), tls_socket(tls_server, ["http/1.1"]) as connection:
-        connection.recv(1)
-    with tls_socket(tls_server) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert b"400 Bad Request" in connection.recv(1000)
-
-
 @pytest.mark.parametrize("version, answer", [(ssl.TLSVersion.TLSv1_1, "ALERT"), (ssl.TLSVersion.TLSv1_2, None)])
 def test_versions(version, answer, tls_server):
     context = ssl.create_default_context(cafile=str(AUTHORITY))
@@ -184,19 +173,6 @@ def test_versions(version, answer, tls_server):
         else:
             with pytest.raises(ssl.SSLError, match=answer):
                 context.wrap_socket(plain, server_hostname=tls_server.host)
-
-
-def test_clients_that_stop_in_the_handshake_disturb_nobody(tls_server):
-    sockets = [socket.create_connection((tls_server.host, tls_server.port), timeout=10) for _ in range(50)]
-    for index, connection in enumerate(sockets):
-        connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: 1 + index % 6])
-    with connect(tls_server) as client:
-        assert ask(client, COUNT).to_pylist() == [{"n": 25}]
-    for connection in sockets[::2]:
-        connection.close()
-    wait_until(lambda: tls_server.metrics()["bowshot_flight_connections"] <= 2, "the server gives them up", 30)
-    for connection in sockets:
-        connection.close()
 
 
 def test_a_renewed_certificate_needs_no_restart(data_folder, tmp_path):

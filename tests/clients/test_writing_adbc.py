@@ -1,23 +1,11 @@
 """Writing through the ADBC Flight SQL driver: bulk ingest, statements with many rows of parameters."""
 
-
 import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
 import pytest
 
-import data
 from server import Server
 from writing_adbc import ROWS, Status, connect, ids, select
-
-
-@pytest.mark.parametrize("name", data.plain_types().column_names)
-def test_every_plain_type_survives(cursor, table, name):
-    column = data.plain_types().select([name])
-    assert cursor.adbc_ingest(table, column, mode="create") == 3
-    cursor.execute(f"SELECT * FROM {table}")
-    got = cursor.fetch_arrow_table()
-    assert got.schema.equals(column.schema)
-    assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, column.to_pylist()))
 
 
 def test_modes(cursor, table):

@@ -13,29 +13,6 @@ def db(store):
     connection.close()
 
 
-def test_literal_rows_are_cast_as_an_assignment(db, table):
-    """Rows of nothing but literals take a shorter road than others: both must say the same."""
-    columns = "(b BOOLEAN, i INT, d DECIMAL(9,2), f DOUBLE, s TEXT, day DATE, at TIMESTAMP, raw BYTEA)"
-    db.run(f"CREATE TABLE {table} {columns}")
-    rows = [
-        "(true, 7, 1.25, 2, 'x', '2026-01-02', '2026-01-02 03:04:05.678', X'00ff')",
-        "(NULL, -7, -1, -2.5e3, '', DATE '2026-01-02', TIMESTAMP '2026-01-02 03:04:05', NULL)",
-        "('false', '42', '3.5', 1, 5, NULL, '2026-01-02', X'')",
-    ]
-    for row in rows:
-        assert db.run(f"INSERT INTO {table} VALUES {row}") == 1
-    short = db.rows(f"SELECT * FROM {table} ORDER BY i")
-    db.run(f"DELETE FROM {table}")
-    for row in rows:
-        assert db.run(f"INSERT INTO {table} SELECT * FROM (VALUES {row}) WHERE random() < 2") == 1
-    assert db.rows(f"SELECT * FROM {table} ORDER BY i") == short
-    assert db.run(f"INSERT INTO {table} (i) VALUES (1), (NULL), (-2147483648)") == 3
-    db.fails(f"INSERT INTO {table} (i) VALUES ('seven')", "seven")
-    db.fails(f"INSERT INTO {table} (i) VALUES (2147483648)", "2147483648")
-    db.fails(f"INSERT INTO {table} (i, s) VALUES (1)", "1 values")
-    assert db.rows(f"SELECT count(*) FROM {table}") == [(6,)]
-
-
 def test_default_stands_for_the_default_of_its_column(db, table):
     db.run(f"CREATE TABLE {table} (n INT DEFAULT 7, s TEXT DEFAULT upper('ab'), r DOUBLE DEFAULT random(), none INT)")
     assert db.run(f"INSERT INTO {table} VALUES (1, DEFAULT, default, DEFAULT), (DEFAULT, 'x', DEFAULT, 4)") == 2
@@ -159,7 +136,6 @@ def test_parameters_under_casts_and_limits_have_their_types(db):
     assert types == ["int64", "date32[day]", "int64"]
 
 
-
 @pytest.mark.parametrize("storage", ["memory", "durable"])
 @pytest.mark.parametrize("rows", [3, 20_000])
 def test_returning(db, table, storage, rows):
@@ -199,23 +175,6 @@ def test_returning(db, table, storage, rows):
     db.run("ROLLBACK")
     assert db.rows(f"SELECT count(*) FROM {table}") == [(4,)]
     db.run(f"DROP TABLE {table}")
-
-
-def test_nulls_equal_one_another_only_where_they_are_said_to(db, table):
-    """DataFusion takes all keys of joined tables for of one kind, where one of them is IS NOT DISTINCT FROM."""
-    a, b, c = (f"{table}_{name}" for name in "abc")
-    for name in (a, b, c):
-        db.run(f"CREATE TABLE {name} (k INT, j INT)")
-        db.run(f"INSERT INTO {name} VALUES (1, 1), (2, NULL), (3, NULL)")
-    for sql in (
-        f"SELECT count(*) FROM {a}, {b}, {c} WHERE ({b}.j IS NOT DISTINCT FROM {a}.j) AND {a}.j = {c}.j",
-        f"SELECT count(*) FROM {c} JOIN {b} ON {b}.j = {c}.j JOIN {a} ON {a}.j IS NOT DISTINCT FROM {b}.j",
-    ):
-        assert db.rows(sql) == [(1,)], sql
-    assert db.rows(f"SELECT count(*) FROM {a}, {b} WHERE {a}.j IS NOT DISTINCT FROM {b}.j") == [(5,)]
-    assert db.rows(f"SELECT j FROM {a} INTERSECT SELECT j FROM {b} ORDER BY j") == [(1,), (None,)]
-    for name in (a, b, c):
-        db.run(f"DROP TABLE {name}")
 
 
 def test_a_condition_stays_with_its_column_where_another_has_its_name(db, table):

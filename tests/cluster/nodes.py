@@ -11,7 +11,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
 import http_sql  # noqa: E402
-from server import BUSY_FACTOR, Process, Server, binaries, clean_environment, hash_password, wait_until  # noqa: E402, F401
+import server  # noqa: E402
+from server import BUSY_FACTOR, Server, binaries, clean_environment, wait_until  # noqa: E402, F401
 
 # Short, so that a test sees what happens; long enough for a machine that does much else.
 TIMES = ["--set", "cluster.heartbeat=100ms", "--set", "cluster.suspect_after=2s", "--set", "cluster.dead_after=5s"]
@@ -73,10 +74,8 @@ PASSWORD = "a password"
 
 def users_file(folder, **admins):
     """Arguments of nodes that know these users, all with one password; the value says whether one is an admin."""
-    hashed, file = hash_password(PASSWORD), folder / "users.toml"
-    entries = (f'[[users]]\nname = "{name}"\npassword_hash = "{hashed}"\nadmin = {str(admin).lower()}\n' for name, admin in admins.items())
-    file.write_text("".join(entries))
-    return ["--users-file", file]
+    admins_alone = [name for name, is_admin in admins.items() if is_admin]
+    return ["--users-file", server.users_file(folder, dict.fromkeys(admins, PASSWORD), admins=admins_alone)]
 
 
 def secret(text=None):

@@ -1,7 +1,6 @@
 """The internal port lets in nodes of its cluster, and nobody else, whatever they send."""
 
 import concurrent.futures
-import os
 import socket
 import ssl
 import time
@@ -83,18 +82,6 @@ def test_slow_ones_and_many_ones_keep_nobody_out(guarded):
     assert guarded[0].log().count("refused") < 20, guarded[0].log()
     _, _, metrics = guarded[0].get("/metrics")
     assert "bowshot_cluster_refused_connections_total" in metrics
-
-
-def test_random_bytes_are_closed(guarded):
-    for number in range(50):
-        with nodes.connect(guarded[0]) as connection:
-            try:
-                connection.sendall(os.urandom(1 + 37 * number))
-                connection.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-            closed(connection)
-    nodes.all_alive(guarded)
 
 
 def test_another_secret_is_refused():

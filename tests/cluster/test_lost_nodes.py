@@ -5,7 +5,6 @@ import time
 
 import endpoints
 import nodes
-import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
@@ -34,10 +33,8 @@ def started(count, table, **other):
 
 
 def ask(node, sql):
-    with flight.connect(node.grpc_tcp) as client:
-        options = flight.FlightCallOptions(timeout=60 * nodes.BUSY_FACTOR)
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(sql.encode()), options)
-        return pa.concat_tables([client.do_get(end.ticket, options).read_all() for end in info.endpoints])
+    with endpoints.Client(node.grpc_tcp, None) as client:
+        return client.run(sql)
 
 
 class Load:

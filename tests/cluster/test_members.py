@@ -1,11 +1,9 @@
 """Nodes that come, stop, die, return and leave, as every other node sees it."""
 
-import re
-
 import nodes
 import http_sql
 import pytest
-from nodes import Node, Process, binaries
+from nodes import Node
 
 
 @pytest.mark.parametrize("number", [3, 5])
@@ -40,33 +38,6 @@ def test_one_that_is_killed_is_dead_and_its_successor_alive():
             assert first.rows(f"SELECT count(*) FROM system.nodes WHERE node_id = '{identifier}'") == [[0]]
 
 
-def test_one_that_is_stopped_is_suspect_then_dead_and_alive_when_it_goes_on():
-    with nodes.cluster(3) as members:
-        first, second, third = members
-        third.signal(nodes.STOP)
-        try:
-            expected = {first.cluster: "alive", second.cluster: "alive", third.cluster: "suspect"}
-            first.until(expected)
-            expected[third.cluster] = "dead"
-            second.until(expected)
-        finally:
-            third.signal(nodes.CONTINUE)
-        nodes.all_alive(members)
-        # It blamed nobody for the time in which it did not run.
-        assert not re.search(r"to\W+dead", third.log()), third.log()
-
-
-def test_one_that_ends_says_so():
-    with nodes.cluster(3) as members:
-        first, second, third = members
-        third.terminate()
-        assert third.process.wait(60) == 0
-        gone = {first.cluster: "alive", second.cluster: "alive", third.cluster: "dead"}
-        first.until(gone)
-        second.until(gone)
-        assert re.search(r"to\W+leaving", first.log()), first.log()
-
-
 def test_a_list_of_nodes_may_start_in_any_order():
     proof = nodes.secret()
     with Node(proof) as first:
@@ -74,31 +45,6 @@ def test_a_list_of_nodes_may_start_in_any_order():
     # Nobody is there yet.
     with Node(proof, join=[port]) as second, Node(proof, listen=port, join=[second.cluster]) as first:
         nodes.all_alive([first, second])
-
-
-def test_data_of_another_cluster_is_refused(tmp_path):
-    ours, theirs = nodes.secret(), nodes.secret()
-    with nodes.cluster(1, ours) as [first]:
-        with Node(ours, join=[first.cluster], data=tmp_path / "data") as second:
-            nodes.all_alive([first, second])
-            nodes.wait_until((tmp_path / "data" / "cluster.id").exists, "the data knows its cluster")
-    with nodes.cluster(1, theirs) as [other]:
-        # The same folder, with the secret of another cluster, whose data says so too.
-        with Node(theirs, join=[other.cluster], data=tmp_path / "other") as member:
-            nodes.all_alive([other, member])
-            nodes.wait_until((tmp_path / "other" / "cluster.id").exists, "the data knows its cluster")
-            arguments = ["serve", "--flight", "127.0.0.1:0", "--http", "off", "--cluster", "127.0.0.1:0"]
-            arguments += ["--join", member.cluster, "--data", tmp_path / "data"]
-            refused = nodes.run(*arguments, environment=theirs[1])
-            assert refused.returncode == 1, refused
-            assert "belongs to cluster" in refused.stderr, refused.stderr
-
-
-def test_the_demo_has_as_many_nodes_as_it_is_told(tmp_path):
-    arguments = ["demo", "--scale", "0.001", "--data-dir", tmp_path / "data", "--nodes", "3"]
-    arguments += ["--flight", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    with Process(binaries() / "bowshot", arguments) as demo:
-        nodes.wait_until(lambda: "node 3 of the cluster on grpc://" in demo.log(), "three nodes", nodes.PATIENCE)
 
 
 def test_who_is_no_admin_sees_no_nodes(tmp_path):

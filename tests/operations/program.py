@@ -1,10 +1,9 @@
 """Runs the commands that work on folders, and reads what they say."""
 
-import hashlib
 import json
 import subprocess
 
-from server import BUSY_FACTOR, ROOT, binaries, clean_environment
+from server import BUSY_FACTOR, ROOT, binaries, clean_environment, users_file
 
 # A tree of one split.
 LIGHTGBM = (ROOT / "tests" / "data" / "lightgbm.txt").read_text()
@@ -34,11 +33,7 @@ TOKEN = "a token of tests alone"
 
 def admin(folder):
     """Arguments of a server that knows an admin, who shows `TOKEN`."""
-    path = folder / "admin.toml"
-    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
-    path.write_text(f'[[tokens]]\nuser = "root"\nsha256 = "{digest}"\nadmin = true\n')
-    path.chmod(0o600)
-    return ["--users-file", path]
+    return ["--users-file", users_file(folder, tokens={"root": TOKEN}, admins=["root"])]
 
 
 def backup(data, into, *arguments, **options):

@@ -46,6 +46,7 @@ REFUSED = [
     (["serv"], 2, ""),
     (["serve", "--fligth", "x"], 2, ""),
     (["check", "--flight"], 2, ""),
+    (["sql", "--format", "none", "SELECT 1"], 2, ""),
     ([], 2, ""),
     (["serve", "--flight", "0.0.0.0:0", "--http", "off"], 2,
      "error: `--flight 0.0.0.0:0` reaches beyond this machine, and no users are configured\n"
@@ -78,12 +79,6 @@ def test_what_is_refused(folder, arguments, code, said):
         assert re.match(said, err, re.DOTALL) and "lovelace" not in err
     else:
         assert err == said if said.endswith("\n") else err.startswith(said)
-
-
-def test_mistyped_variables_stop_it(folder):
-    code, _, err = bowshot("check", folder=folder, environment={"BOWSHOT_LIMITS_MAX_SESIONS": "3"})
-    assert code == 2
-    assert err == "error: unknown environment variable `BOWSHOT_LIMITS_MAX_SESIONS`\nhint: did you mean `BOWSHOT_LIMITS_MAX_SESSIONS`?\n"
 
 
 def test_a_taken_port_is_a_failure_and_no_wrong_usage():

@@ -1,6 +1,5 @@
 """A server whose administrator gives credentials in SQL. Whatever it writes, it must never write one of them."""
 
-import hashlib
 import json
 import pathlib
 import shutil
@@ -10,7 +9,7 @@ import tempfile
 import http_sql
 import stores
 from durable import Database
-from server import Server, binaries, clean_environment
+from server import Server, binaries, clean_environment, users_file
 
 ADMIN, OTHER = "the token of root alone", "the token of ada alone"
 # A key that has never been right.
@@ -36,11 +35,7 @@ class Guarded(Server):
         self.words = (stores.SECRET, stores.KEY, WRONG, *words)
         self.data = data
         self.open = {}
-        users = self.place / "users.toml"
-        tokens = [("root", ADMIN, "true"), ("ada", OTHER, "false")]
-        users.write_text("".join(
-            f'[[tokens]]\nuser = "{name}"\nsha256 = "{hashlib.sha256(token.encode()).hexdigest()}"\nadmin = {admin}\n'
-            for name, token, admin in tokens))
+        users = users_file(self.place, tokens={"root": ADMIN, "ada": OTHER}, admins=["root"])
         file = self.place / "bowshot.toml"
         file.write_text(config)
         chosen = [word for setting in settings for word in ("--set", setting)]

@@ -1,9 +1,10 @@
-"""Credentials that an administrator gives in SQL: whom they let in, until when, and that nobody ever sees them."""
+"""Credentials that an administrator gives in SQL: what they open, until when, and that nobody ever sees them. Who may make and see
+them is in tests/access/test_secrets.py."""
 
 import pytest
 
 from durable import Database
-from secrets_world import ADMIN, OTHER, WRONG, Guarded, program, refuses_to_start, secret, values
+from secrets_world import ADMIN, WRONG, Guarded, program, refuses_to_start, secret, values
 from web import Handler, Web
 
 SERVED = "s3://lake/data/orders.parquet"
@@ -85,27 +86,6 @@ def test_texts_are_kept_nowhere(server):
     # The rest is looked for when the server stops: files, log, audit trail, system tables.
 
 
-def test_nobody_else_makes_drops_or_sees_them(server):
-    server.run(secret(SCOPE="s3://lake"))
-    ada = server.of(OTHER)
-    assert ada.rows("SELECT 1") == [(1,)]
-    denied = (secret("mine"), secret(verb="CREATE OR REPLACE SECRET", lake_secret=WRONG), "DROP SECRET lake",
-              secret(verb="CREATE SECRET IF NOT EXISTS"), "DROP SECRET IF EXISTS nothing", secret(nothing="x"))
-    for sql in denied:
-        assert "may not make or drop secrets" in server.refused(sql, OTHER), sql
-        status, text = server.by_http(sql, OTHER)
-        assert status == 403 and "may not make or drop secrets" in text, (sql, text)
-    for sql in ("SELECT * FROM system.secrets", "DESCRIBE system.secrets", "SELECT count(*) FROM bowshot.system.secrets"):
-        assert "not found" in server.refused(sql, OTHER)
-    assert ada.rows("SELECT * FROM information_schema.tables WHERE table_name = 'secrets'") == []
-    # Whoever may read a table reads it, by whose credentials it ever is.
-    assert ada.rows(SERVED_ROWS) == [(60_000,)]
-    server.run("CREATE USER eve PASSWORD 'eve comes in'")
-    assert "not found" in server.refused("SELECT * FROM system.secrets", OTHER)
-    assert "may not make or drop secrets" in server.refused("DROP SECRET lake", OTHER)
-    assert server.rows("SELECT count(*) FROM system.secrets") == [(1,)]
-
-
 def test_nobody_without_a_name_is_an_administrator(s3):
     from conftest import Remote
 
@@ -126,21 +106,6 @@ def test_transactions_keep_them_or_not(server):
         transaction.run(secret())
         transaction.connection.commit()
     assert server.rows(NAMED_ROWS) == [(60_000,)]
-
-
-def test_the_most_exact_one_counts(s3, tmp_path):
-    with Guarded(data=tmp_path / "data", settings=OPENED, environment=s3.environment()) as server:
-        assert server.rows(NAMED_ROWS) == [(60_000,)]
-        events = "SELECT count(*) FROM read_parquet('s3://lake/data/events/*/*.parquet')"
-        server.run(secret("all", lake_secret=WRONG))
-        assert "`all`" in server.refused(NAMED_ROWS)
-        server.run(secret("data", SCOPE="s3://lake/data"), secret("other", SCOPE="s3://lake/dat", lake_secret=WRONG))
-        assert server.rows(NAMED_ROWS) == [(60_000,)] and server.rows(events) == [(6_000,)]
-        server.run(secret("events", SCOPE="s3://lake/data/events/", lake_secret=WRONG))
-        assert server.rows(NAMED_ROWS) == [(60_000,)]
-        assert "`events`" in server.refused(events)
-        server.run("DROP SECRET events", "DROP SECRET all", "DROP SECRET data", "DROP SECRET other")
-        assert server.rows(events) == [(6_000,)]
 
 
 def test_the_configuration_counts_before_one_that_is_as_exact(s3, tmp_path):

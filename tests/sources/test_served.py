@@ -112,15 +112,6 @@ def test_the_cache_survives_a_restart_and_is_exact(s3, tmp_path):
             assert proxy.gets() > 0
 
 
-def test_the_cache_keeps_its_budget(s3, local, tmp_path):
-    settings = ("object_store.cache_bytes=2MiB", f"object_store.cache_folder={tmp_path / 'cache'}")
-    with Remote("s3://lake/data", environment=s3.environment(), settings=settings) as server:
-        compared(server, local, list(files.statements(20, 11))[:12])
-        kept = sum(path.stat().st_size for path in (tmp_path / "cache").rglob("*") if path.is_file())
-        (told,), = server.rows("SELECT max(cache_bytes) FROM system.object_stores")
-        assert kept <= 2 << 20 and told <= 2 << 20
-
-
 def s3_parquet(seed):
     import io
 
@@ -277,15 +268,6 @@ def test_a_name_that_cannot_be_asked_for_is_the_problem_of_its_table():
             assert server.rows("SELECT n FROM good") == server.rows("SELECT n FROM other") == [(1,)]
             for table in ("part", "bad"):
                 assert "empty part" in server.refused(f"SELECT * FROM {table}")
-
-
-def test_the_first_part_of_a_data_set_names_no_table(s3):
-    s3.write("lake/begun/part-0001.csv", b"n\n1\n")
-    with Remote("s3://lake/begun", environment=s3.environment(), settings=QUICK) as server:
-        assert tables(server) == {"begun"}
-        s3.write("lake/begun/part-0002.csv", b"n\n2\n")
-        eventually(server, "SELECT sum(n) FROM begun", 3)
-        assert tables(server) == {"begun"}
 
 
 def test_files_of_web_servers(lake, local):

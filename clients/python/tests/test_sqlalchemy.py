@@ -60,36 +60,6 @@ def test_every_type_comes_back(engine, made):
         assert connection.execute(sa.select(made)).one()._asdict() == {"id": 1, **values, "size": 1.5}
 
 
-def test_reflection(engine, made):
-    inspector = sa.inspect(engine)
-    assert made.name in inspector.get_table_names()
-    assert inspector.has_table(made.name)
-    columns = {column["name"]: column for column in inspector.get_columns(made.name)}
-    assert list(columns) == [column.name for column in made.columns]
-    assert isinstance(columns["name"]["type"], sa.VARCHAR)
-    assert columns["name"]["type"].length == 50
-    assert columns["name"]["comment"] == "what it is called"
-    assert not columns["name"]["nullable"]
-    assert (columns["pay"]["type"].precision, columns["pay"]["type"].scale) == (10, 2)
-    assert isinstance(columns["tags"]["type"], sa.ARRAY)
-    assert columns["id"]["autoincrement"]
-    assert inspector.get_pk_constraint(made.name)["constrained_columns"] == ["id"]
-    assert [found["column_names"] for found in inspector.get_unique_constraints(made.name)] == [["key"]]
-    assert inspector.get_table_comment(made.name) == {"text": "some people"}
-    again = sa.Table(made.name, sa.MetaData(), autoload_with=engine)
-    assert [column.name for column in again.primary_key] == ["id"]
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"CREATE OR REPLACE VIEW {made.name}_view AS SELECT id FROM {made.name}"))
-    inspector = sa.inspect(engine)
-    assert f"{made.name}_view" in inspector.get_view_names()
-    assert f"{made.name}_view" not in inspector.get_table_names()
-    assert "id" in inspector.get_view_definition(f"{made.name}_view")
-    with engine.begin() as connection:
-        connection.execute(sa.text(f"DROP VIEW {made.name}_view"))
-    with pytest.raises(sa.exc.NoSuchTableError):
-        inspector.get_columns("nope")
-
-
 def test_many_rows_and_transactions(engine, made):
     with engine.begin() as connection:
         connection.execute(made.insert(), [{"name": f"name {number}"} for number in range(2500)])
