@@ -160,6 +160,9 @@ impl Engine {
         Box::pin(run(&session, &format!("CREATE SCHEMA IF NOT EXISTS {SERVER_VIEWS}"))).await?;
         let name = name_of(view);
         self.shared.server_views.refuse(&name);
+        if self.counted_bytes(&session, view).await.is_none_or(|bytes| bytes > room) {
+            return Ok(());
+        }
         let sql = format!("CREATE MATERIALIZED VIEW {name} WITH (storage = 'memory') AS {}", view.definition);
         let (base, made) = Box::pin(written(&session, &sql)).await?;
         let Some(Entry::Table(table)) = made.entry(&name) else {
@@ -168,7 +171,7 @@ impl Engine {
         let known = table.definition().materialized.as_ref();
         let sources = known.map(|view| view.sources.as_slice()).unwrap_or_default();
         if sources.is_empty() || table.bytes() > room {
-            // It cannot answer anything, or is larger than it was estimated.
+            // It cannot answer anything, or its rows are larger than they were estimated.
             return Ok(());
         }
         let tables = sources.iter().filter_map(|source| made.shared().table(source.table));
