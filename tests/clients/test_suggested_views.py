@@ -11,8 +11,8 @@ OWN = "SELECT table_name, state, made_by, answered_queries, saved_ms FROM bowsho
 DAYS = 40
 
 
-def serving(tmp_path, automatic, **options):
-    environment = {"BOWSHOT_VIEWS_SUGGEST_EVERY": "1s", "BOWSHOT_VIEWS_AUTOMATIC": str(automatic).lower()}
+def serving(tmp_path, automatic, memory="256MiB", **options):
+    environment = {"BOWSHOT_VIEWS_SUGGEST_EVERY": "1s", "BOWSHOT_VIEWS_AUTOMATIC": str(automatic).lower(), "BOWSHOT_VIEWS_MEMORY_BYTES": memory}
     return computing(data=tmp_path / "data", environment=environment, **options)
 
 
@@ -81,6 +81,16 @@ def test_the_server_makes_refreshes_and_drops_its_views(tmp_path):
         wait_until(lambda: db.rows(OWN) == [], "it is dropped")
 
 
+def test_what_has_more_rows_than_the_first_ones_tell_is_not_made(tmp_path):
+    with serving(tmp_path, automatic=True, memory="100KiB") as server, Database(server) as db:
+        db.run("CREATE TABLE seen AS SELECT i / 100 AS key, i % 7 AS v FROM generate_series(1, 1000000) AS r(i)")
+        ask(db, lambda key: f"SELECT max(v), min(v), count(*) FROM seen WHERE key > {key}")
+        wait_until(lambda: db.rows(SUGGESTED), "it is suggested, and was looked at")
+        ((_, _, rows),) = db.rows(SUGGESTED)
+        assert rows < 2_000, "estimated by the first 100,000 rows, which are sorted"
+        assert db.rows(OWN) == []
+
+
 def test_nothing_of_it_is_there_after_a_restart(tmp_path):
     with serving(tmp_path, automatic=True) as server, Database(server) as db:
         fill(db)
@@ -99,7 +109,13 @@ def test_users_have_what_their_tables_give_them(tmp_path, policy):
         Database(server, token="a") as ada,
     ):
         fill(root)
-        root.run("GRANT SELECT ON sales TO ada")
+        # Nor do rights on all that is around a view give any on it, which shows what policies hide.
+        root.run(
+            "GRANT SELECT ON sales TO ada",
+            "GRANT SELECT, CREATE ON CATALOG bowshot TO ada",
+            "CREATE SCHEMA bowshot_views",
+            "GRANT SELECT, CREATE ON SCHEMA bowshot_views TO ada",
+        )
         if policy:
             root.run("CREATE ROW POLICY p ON sales FOR ada USING (store = 1)")
         expected = ask(root)

@@ -20,5 +20,7 @@ pub const RETURNED: &str = "returned_";
 pub const TEMPORARY_CATALOG: &str = "temp";
 /// The schema of those tables, as PostgreSQL's clients call it.
 pub const PG_TEMP: &str = "pg_temp";
+/// Schema in [`DEFAULT_CATALOG`] of the materialized views that the server makes by itself. Rights on the catalog are none on it.
+pub const SERVER_VIEWS: &str = "bowshot_views";
 /// Schema of PostgreSQL's own tables.
 pub const PG_CATALOG: &str = "pg_catalog";

@@ -6,7 +6,8 @@ mod seen;
 use super::rules::{PUBLIC, Place, Policy, Rules, User, place_of};
 use super::session_access::{AccessSettings, grantees};
 use bowshot_api::catalog_names::{
-    CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TEMPORARY_CATALOG,
+    CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SERVER_VIEWS, SYSTEM_SCHEMA,
+    TEMPORARY_CATALOG,
 };
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_sql::Privilege;
@@ -236,7 +237,7 @@ impl Access {
         if self.is_everything() {
             return true;
         }
-        let Some(rules) = &self.0.rules else { return true };
+        let Some(rules) = self.0.rules.as_ref().filter(|_| !is_of_server(place)) else { return false };
         let owned =
             |place: &[String]| rules.owners.get(place).is_some_and(|owner| self.0.grantees.contains(owner));
         prefixes(place).any(owned) || self.given(Privilege::Own, place).is_some()
@@ -244,7 +245,7 @@ impl Access {
 
     /// The columns for which the user has a privilege; `Some(None)` for all, `None` without it.
     fn given(&self, privilege: Privilege, place: &[String]) -> Option<Option<BTreeSet<String>>> {
-        let rules = self.0.rules.as_ref()?;
+        let rules = self.0.rules.as_ref().filter(|_| !is_of_server(place))?;
         let mut found: Option<BTreeSet<String>> = None;
         for (at, grantees) in prefixes(place).filter_map(|at| Some((at, rules.grants.get(at)?))) {
             for given in
@@ -269,14 +270,12 @@ impl Access {
 
     fn sees_place(&self, place: &[String]) -> bool {
         use Privilege::{Delete, Insert, Select, Update};
+        let rules = self.0.rules.as_ref().filter(|_| !is_of_server(place));
         self.owns(place)
             || [Select, Insert, Update, Delete]
                 .into_iter()
                 .any(|privilege| self.given(privilege, place).is_some())
-            || self
-                .0
-                .rules
-                .as_ref()
+            || rules
                 .and_then(|rules| rules.grants.get(place))
                 .is_some_and(|grants| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
     }
@@ -293,7 +292,7 @@ impl Access {
         if (catalog, schema) == (DEFAULT_CATALOG, DEFAULT_SCHEMA) || self.owns(&place) {
             return true;
         }
-        let Some(rules) = &self.0.rules else { return true };
+        let Some(rules) = self.0.rules.as_ref().filter(|_| !is_of_server(&place)) else { return false };
         let mut grants = prefixes(&place).filter_map(|at| rules.grants.get(at));
         grants.any(|grants| grants.keys().any(|grantee| self.0.grantees.contains(grantee)))
     }
@@ -458,7 +457,39 @@ fn verb(privilege: Privilege) -> &'static str {
     }
 }
 
+/// Whether a place is the schema of the server's views, or in it. Their rows are those of tables as they are, whatever rules hide of
+/// these, so that only who may do everything has rights there.
+fn is_of_server(place: &[String]) -> bool {
+    matches!(place, [catalog, schema, ..] if catalog == DEFAULT_CATALOG && schema == SERVER_VIEWS)
+}
+
 /// A thing and what it is in.
 fn prefixes(place: &[String]) -> impl Iterator<Item = &[String]> {
     (1..=place.len()).rev().filter_map(|length| place.get(..length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_around_the_views_of_the_server_are_none_on_them() {
+        let mut rules = Rules { any: true, ..Rules::default() };
+        let given = BTreeMap::from([(Privilege::Select, None), (Privilege::Own, None)]);
+        let catalog = vec![DEFAULT_CATALOG.to_owned()];
+        for place in [catalog.clone(), vec![DEFAULT_CATALOG.to_owned(), SERVER_VIEWS.to_owned()]] {
+            rules.grants.insert(place.clone(), BTreeMap::from([(PUBLIC.to_owned(), given.clone())]));
+            rules.owners.insert(place, PUBLIC.to_owned());
+        }
+        let settings = Arc::<AccessSettings>::default();
+        let access = Access::of(&settings, &Principal::anonymous(), Arc::new(rules), BTreeSet::new());
+        assert!(access.owns(&catalog));
+        for (schema, is_given) in [(DEFAULT_SCHEMA, true), (SERVER_VIEWS, false)] {
+            let name = EntryName::new(DEFAULT_CATALOG, schema, "v");
+            assert_eq!(access.reading(&name) == Reading::All, is_given, "{schema}");
+            assert_eq!(access.sees(&name) && access.sees_schema(DEFAULT_CATALOG, schema), is_given);
+            assert_eq!(access.may_table(Privilege::Own, &name), is_given, "{schema}");
+            assert_eq!(access.check_make(DEFAULT_CATALOG, schema).is_ok(), is_given, "{schema}");
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! Refreshes materialized views that say how often (`REFRESH EVERY '…'`), one after the other, and loads the files that pipes have
-//! found, each as a statement of its owner.
+//! Refreshes materialized views that say how often (`REFRESH EVERY '…'`), one after the other, beside them those that the server has
+//! made, and loads the files that pipes have found, each as a statement of its owner.
 
 use crate::server::Shared;
 use crate::session::ClientSession;
 use crate::task;
 use bowshot_api::{Lifecycle, OptionValue, Principal, Request, Result, Session};
-use bowshot_engine::DuePipe;
+use bowshot_engine::{DuePipe, DueRefresh};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,15 +16,27 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the server is dropped.
 pub(crate) async fn refresh_views(shared: Weak<Shared>) {
+    // Nobody waits for the views of the server, which take long on one thread: they hold up no other.
+    let mut own = JoinSet::new();
     while let Some(found) = next(&shared).await {
+        while own.try_join_next().is_some() {}
         let Some(server) = found else { continue };
         let engine = server.engine.clone();
         let due = task::run(server.engine.runtime(), async move { Ok(engine.due_refreshes().await) }).await;
-        for due in due.unwrap_or_default() {
-            let how = How { dialect: Some(due.dialect()), in_background: due.is_in_background() };
-            let outcome = run(&server, due.owner(), how, due.sql()).await;
-            server.engine.note_refresh(&due, outcome);
+        let due = due.unwrap_or_default().into_iter();
+        let (unasked, asked): (Vec<_>, Vec<_>) = due.partition(DueRefresh::is_in_background);
+        if own.is_empty() && !unasked.is_empty() {
+            own.spawn(refresh_all(Arc::clone(&server), unasked));
         }
+        refresh_all(server, asked).await;
+    }
+}
+
+async fn refresh_all(server: Arc<Shared>, all: Vec<DueRefresh>) {
+    for due in all {
+        let how = How { dialect: Some(due.dialect()), in_background: due.is_in_background() };
+        let outcome = run(&server, due.owner(), how, due.sql()).await;
+        server.engine.note_refresh(&due, outcome);
     }
 }
 

@@ -11,6 +11,8 @@ use tokio::time::{sleep, timeout};
 
 /// The longest time that one look may take, with the view that is made then.
 const LONGEST: Duration = Duration::from_secs(300);
+/// The longest rest between two looks of which the first took too long or broke down: the next one may end in the same way.
+const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
 
 /// Runs until the server is dropped.
 pub(crate) async fn suggest_views(shared: Weak<Shared>) {
@@ -20,9 +22,9 @@ pub(crate) async fn suggest_views(shared: Weak<Shared>) {
     if every.is_zero() {
         return;
     }
-    let (mut suggester, mut seen) = (ViewSuggester::default(), 0);
+    let (mut suggester, mut seen, mut rest) = (ViewSuggester::default(), 0, every);
     loop {
-        sleep(every).await;
+        sleep(rest).await;
         let Some(server) = shared.upgrade() else { return };
         let log = &server.context.log;
         let ended = log.ended();
@@ -36,15 +38,20 @@ pub(crate) async fn suggest_views(shared: Weak<Shared>) {
         let look = task::run(server.engine.runtime(), look(engine, suggester, queries));
         match timeout(LONGEST, look).await.unwrap_or_else(|_| Err(late())) {
             Ok((known, suggested)) => {
-                suggester = known;
+                (suggester, rest) = (known, every);
                 log.suggest(suggested);
             }
             Err(error) => {
                 tracing::warn!(%error, "materialized views cannot be suggested");
-                suggester = ViewSuggester::default();
+                (suggester, rest) = (ViewSuggester::default(), after_failure(rest, every));
             }
         }
     }
+}
+
+/// How long it rests after a look that failed, behind `rest`.
+fn after_failure(rest: Duration, every: Duration) -> Duration {
+    rest.saturating_mul(2).min(LONGEST_REST).max(every)
 }
 
 async fn look(
@@ -63,4 +70,17 @@ async fn look(
 
 fn late() -> Error {
     Error::new(ErrorKind::Timeout, "looking for materialized views took too long")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_fail_become_rare() {
+        let (minute, day) = (Duration::from_secs(60), Duration::from_secs(24 * 60 * 60));
+        assert_eq!(after_failure(minute, minute), 2 * minute);
+        assert_eq!(after_failure(40 * minute, minute), LONGEST_REST);
+        assert_eq!(after_failure(day, day), day);
+    }
 }

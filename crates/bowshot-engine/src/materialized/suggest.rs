@@ -207,6 +207,9 @@ impl<'a> Writer<'a> {
     }
 
     fn sql(&self, expr: &Expr) -> Option<String> {
+        if !is_written_alike(expr) {
+            return None;
+        }
         let tables = &self.draft.grouping.tables;
         let renamed = expr.clone().transform_up(|part| {
             Ok(match part {
@@ -260,13 +263,30 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Whether an expression is read again as it is written. The writer of texts takes quotes behind a backslash, and two quotes, for
+/// escaped: whoever writes such a text or name would write a part of a statement, which runs with the rights of the server.
+fn is_written_alike(expr: &Expr) -> bool {
+    let has_marks = |text: &str| text.contains(['\'', '"', '`', '\\']);
+    let is_other = expr.exists(|part| {
+        Ok(match part {
+            Expr::Column(column) => has_marks(&column.name),
+            Expr::Literal(value, _) => {
+                value.data_type().is_nested() || value.try_as_str().flatten().is_some_and(has_marks)
+            }
+            Expr::Like(like) | Expr::SimilarTo(like) => like.escape_char.is_some(),
+            _ => false,
+        })
+    });
+    matches!(is_other, Ok(false))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bowshot_tables::{Column as TableColumn, Definition, Table};
     use datafusion::arrow::datatypes::{DataType, Field};
     use datafusion::datasource::provider_as_source;
-    use datafusion::functions_aggregate::expr_fn::{avg, count, sum};
+    use datafusion::functions_aggregate::expr_fn::{avg, count, max, sum};
     use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
     use std::sync::Arc;
 
@@ -313,6 +333,19 @@ mod tests {
             "SELECT \"t0\".\"day\" AS \"day\", \"t0\".\"store\" AS \"store\", sum(\"t0\".\"price\") AS \"column 3\", \
              count(1) AS \"column 4\" FROM \"c\".\"s\".\"sales\" AS t0 GROUP BY \"t0\".\"day\", \"t0\".\"store\""
         );
+    }
+
+    #[test]
+    fn what_would_be_read_otherwise_is_not_written() {
+        let table = table();
+        let names = BTreeMap::from([(table.id(), EntryName::new("c", "s", "sales"))]);
+        for (text, is_written) in [("it", true), (r"\' || 'x", false), ("''", false), (r#"\""#, false)] {
+            let found = grouping(&table, lit(true), &["store"], vec![max(lit(text))]).into_iter();
+            let found: Vec<_> = found.map(|grouping| (0, DialectName::Ansi, grouping)).collect();
+            let draft = drafts(&found).pop().expect("a draft");
+            assert_eq!(draft.text(&names).is_some(), is_written, "{text}");
+        }
+        assert!(!is_written_alike(&Expr::Column(Column::from_name(r#"a\" b"#))), "the name of a column");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::Engine;
 use super::server_session::server_session;
 use super::suggested_views::SuggestedView;
 use crate::session::EngineSession;
-use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
+use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, SERVER_VIEWS};
 use bowshot_api::{Error, Result};
 use bowshot_policy::rules::{Key, place_of};
 use bowshot_policy::snapshot::Pinned;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
-/// The schema in which they are.
-const SCHEMA: &str = "bowshot_views";
 /// Characters of the digest that a name has.
 const NAME_CHARACTERS: usize = 16;
 /// Views that are not tried again; with more of them the server makes none.
@@ -159,9 +157,12 @@ impl Engine {
 
     async fn make_view(&self, view: &SuggestedView, room: u64) -> Result<()> {
         let session = server_session(self, view.dialect, (DEFAULT_CATALOG, DEFAULT_SCHEMA))?;
-        Box::pin(run(&session, &format!("CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))).await?;
+        Box::pin(run(&session, &format!("CREATE SCHEMA IF NOT EXISTS {SERVER_VIEWS}"))).await?;
         let name = name_of(view);
         self.shared.server_views.refuse(&name);
+        if self.counted_bytes(&session, view).await.is_none_or(|bytes| bytes > room) {
+            return Ok(());
+        }
         let sql = format!("CREATE MATERIALIZED VIEW {name} WITH (storage = 'memory') AS {}", view.definition);
         let (base, made) = Box::pin(written(&session, &sql)).await?;
         let Some(Entry::Table(table)) = made.entry(&name) else {
@@ -170,7 +171,7 @@ impl Engine {
         let known = table.definition().materialized.as_ref();
         let sources = known.map(|view| view.sources.as_slice()).unwrap_or_default();
         if sources.is_empty() || table.bytes() > room {
-            // It cannot answer anything, or is larger than it was estimated.
+            // It cannot answer anything, or its rows are larger than they were estimated.
             return Ok(());
         }
         let tables = sources.iter().filter_map(|source| made.shared().table(source.table));
@@ -194,7 +195,7 @@ impl Engine {
 fn name_of(view: &SuggestedView) -> EntryName {
     let digest = Materialized::digest(&format!("{}\n{}", view.dialect.as_str(), view.definition));
     let digest: String = digest.chars().take(NAME_CHARACTERS).collect();
-    EntryName::new(DEFAULT_CATALOG, SCHEMA, format!("v_{digest}"))
+    EntryName::new(DEFAULT_CATALOG, SERVER_VIEWS, format!("v_{digest}"))
 }
 
 /// The state in which nobody owns a view: a user who has the name of the server by accident would read it.
