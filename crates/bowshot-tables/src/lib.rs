@@ -61,6 +61,7 @@ mod provider;
 mod refresh_failures;
 mod scan;
 mod segment;
+mod segment_parts;
 mod sequences;
 mod snapshot;
 mod store;

@@ -156,7 +156,10 @@ impl Table {
             if let Some(segment) = place.take().filter(|segment| gone.len() < segment.rows()) {
                 *place = match segment.without_rows(&gone) {
                     Some(smaller) => Some(Arc::new(smaller)),
-                    None => self.filtered(store, &segment, &gone)?,
+                    None => {
+                        let rest = self.filtered(store, &segment, &gone)?;
+                        rest.map(|rest| rest.as_rest_of(&segment, &gone))
+                    }
                 };
             }
             Ok(())
