@@ -294,6 +294,23 @@ impl Table {
         self.with_segments(rows.collect())
     }
 
+    /// Whether no row at these addresses of an earlier state has been changed since. Rows that were only moved are found again, unless
+    /// too much has become of them.
+    pub fn has_rows_at(&self, addresses: &[u64], earlier: &Self) -> bool {
+        addresses.iter().all(|address| {
+            let (position, row) = split(*address);
+            let before = usize::try_from(position).ok().and_then(|at| earlier.segments.get(at));
+            before.is_some_and(|before| {
+                self.segments.iter().any(|now| {
+                    let is_stored = now.id() == before.id() || now.is_stored_with(before);
+                    let place =
+                        if is_stored { Some(row as u32) } else { now.place_of_row(before.id(), row as u32) };
+                    place.is_some_and(|place| !now.deleted().contains(place as usize))
+                })
+            })
+        })
+    }
+
     /// The table that a provider reads, if it reads all columns of one of ours and nothing else.
     pub fn of_provider(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
         provider.downcast_ref::<TableRows>().and_then(TableRows::whole)

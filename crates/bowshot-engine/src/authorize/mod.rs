@@ -24,7 +24,7 @@ use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{
-    CacheStatement, CursorStatement, DatabaseStatement, SessionStatement, TransactionStatement,
+    CacheStatement, CursorStatement, DatabaseStatement, RowLock, SessionStatement, TransactionStatement,
 };
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -136,9 +136,21 @@ pub struct AuthorizedPlan {
     /// Whether it may run again as it is.
     is_reusable: bool,
     optimized: Arc<OptimizedSlot>,
+    /// How its rows are locked.
+    row_lock: Option<RowLock>,
 }
 
 impl AuthorizedPlan {
+    /// The same for a query that locks its rows, if it does.
+    pub(crate) fn with_row_lock(self, row_lock: Option<RowLock>) -> Self {
+        Self { row_lock, ..self }
+    }
+
+    /// How the query locks its rows, if it says so.
+    pub fn row_lock(&self) -> Option<RowLock> {
+        self.row_lock
+    }
+
     /// The same with the text that it was planned from.
     pub(crate) fn with_text(self, text: &str) -> Self {
         Self { text: Some(text.into()), ..self }
@@ -314,6 +326,7 @@ impl AuthorizedPlan {
             made: self.made,
             is_reusable: self.is_reusable,
             optimized: Arc::default(),
+            row_lock: self.row_lock,
         }
     }
 }
@@ -401,6 +414,7 @@ fn permitted(
         made,
         is_reusable: true,
         optimized,
+        row_lock: None,
     })
 }
 

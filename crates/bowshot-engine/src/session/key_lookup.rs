@@ -262,7 +262,7 @@ fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     })
 }
 
-fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
+pub(super) fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
     match expr {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Placeholder(placeholder) => {
@@ -273,7 +273,7 @@ fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
 }
 
 /// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
-fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
+pub(super) fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
     let is_alike = is_alike(&value.data_type(), data_type);
     let value = value.cast_to(data_type).ok().filter(|value| is_alike && !value.is_null())?;
     value.to_array().ok()
