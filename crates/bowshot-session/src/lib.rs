@@ -9,7 +9,7 @@
 //! - `admission`: how many statements run and wait;
 //! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between a query and a reader;
-//! - `write`/`transactions`: statements that change tables;
+//! - `write`/`transactions`/`row_locking`: statements that change tables;
 //! - `query_log`: the rows of `system.queries`.
 
 mod access_metrics;
@@ -30,6 +30,8 @@ mod refresh_views;
 mod request_task;
 mod result;
 mod results;
+mod row_locking;
+mod row_locks;
 mod running_statements;
 mod server;
 mod session;

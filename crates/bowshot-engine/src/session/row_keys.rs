@@ -23,8 +23,10 @@ use uuid::Uuid;
 /// A row by its table and the hash of its primary key. Two rows that are taken for one wait for one another, which is right, if slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowKey {
-    table: Uuid,
-    key: u64,
+    /// The id of the table.
+    pub table: [u8; 16],
+    /// The hash.
+    pub key: u64,
 }
 
 /// Rows that a transaction has locked to read them, as they were then.
@@ -166,7 +168,7 @@ impl<'p> KeyedRows<'p> {
             let value = in_type(&value(expr, parameters)?, schema.field(*at).data_type())?;
             ScalarValue::try_from_array(&value, 0).ok()?.hash(&mut hasher);
         }
-        Some(RowKey { table: self.table.id(), key: hasher.finish() })
+        Some(RowKey { table: self.table.id().into_bytes(), key: hasher.finish() })
     }
 }
 
