@@ -240,8 +240,9 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let kept = ids(changed);
     let mut removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
     let mut there = head.shared_segments().to_vec();
+    let known = by_id(base);
     for segment in base.shared_segments() {
-        if removed.contains(&segment.id()) && merge_lost_rows(segment, &mut added, &mut there)? {
+        if removed.contains(&segment.id()) && merge_lost_rows((segment, &known), &mut added, &mut there)? {
             removed.remove(&segment.id());
         }
     }
@@ -257,7 +258,7 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
 /// Merges the rows that one side has taken out of a segment into what the other side has made of the same segment: `added` are segments
 /// of the transaction, `there` those of the head. `false` where there is nothing to merge, `None` if both took out the same row.
 fn merge_lost_rows(
-    base: &Arc<Segment>,
+    (base, known): (&Arc<Segment>, &HashMap<u64, &Arc<Segment>>),
     added: &mut Vec<Arc<Segment>>,
     there: &mut Vec<Arc<Segment>>,
 ) -> Option<bool> {
@@ -268,6 +269,12 @@ fn merge_lost_rows(
         segments.iter().enumerate().find_map(|(place, segment)| Some((place, segment.lost_of(base)?)))
     };
     let made_of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_made_of(base.id()));
+    // A file that has nothing but rows of the base is taken apart: a small one may lose few rows.
+    let is_taken_apart = |segments: &[Arc<Segment>], at: usize| {
+        segments.get(at).is_some_and(|it| {
+            it.file().is_some() && !it.is_stored_with(base) && it.parts_among(known).is_some()
+        })
+    };
     match (rest_of_base(added.as_slice()), rest_of_base(there.as_slice())) {
         // The transaction has only moved the rows.
         (Some((ours, lost)), Some((theirs, lost_there))) if lost.is_empty() => {
@@ -277,6 +284,9 @@ fn merge_lost_rows(
         (Some((ours, lost)), theirs) => {
             let theirs = theirs.map(|(place, _)| place);
             let Some(target) = theirs.or_else(|| made_of_base(there.as_slice())) else { return Some(false) };
+            if is_taken_apart(there.as_slice(), target) {
+                return Some(false);
+            }
             take_out(base, &lost, (there, target))?;
             added.remove(ours);
         }
@@ -293,6 +303,9 @@ fn merge_lost_rows(
             let Some(target) = target.filter(|_| made_of_base(added.as_slice()).is_none()) else {
                 return Some(false);
             };
+            if is_taken_apart(there.as_slice(), target) {
+                return Some(false);
+            }
             let all: Vec<u32> = (0..base.stored_rows() as u32).collect();
             take_out(base, &all, (there, target))?;
         }
@@ -320,8 +333,7 @@ fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>
 
 /// The rows of a later state that the base does not have.
 fn new_rows(base: &Table, later: &Table) -> Vec<NewRows> {
-    let there: HashMap<u64, &Arc<Segment>> =
-        base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+    let there = by_id(base);
     let is_known = |segment: &Arc<Segment>| {
         there.contains_key(&segment.id())
             || there.values().any(|known| segment.is_stored_with(known))
@@ -344,7 +356,7 @@ fn taken_apart(base: &Table, head: Vec<Arc<Segment>>, removed: &HashSet<u64>) ->
     if missing.is_empty() {
         return Some(head);
     }
-    let there = base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+    let there = by_id(base);
     let mut segments = Vec::new();
     for segment in head {
         let parts = segment.parts_among(&there);
@@ -361,6 +373,10 @@ fn taken_apart(base: &Table, head: Vec<Arc<Segment>>, removed: &HashSet<u64>) ->
         }
     }
     missing.is_empty().then_some(segments)
+}
+
+fn by_id(table: &Table) -> HashMap<u64, &Arc<Segment>> {
+    table.shared_segments().iter().map(|segment| (segment.id(), segment)).collect()
 }
 
 fn ids(table: &Table) -> HashSet<u64> {
