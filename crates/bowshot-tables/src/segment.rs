@@ -118,8 +118,9 @@ impl Segment {
         if rows.len() >= memory.rows() {
             return Some(None);
         }
-        let kept = (0..memory.rows() as u32).map(|row| Some(rows.binary_search(&row).is_err()));
-        let left = filter_record_batch(memory.batch(), &BooleanArray::from_iter(kept)).ok()?;
+        let kept: Vec<bool> =
+            (0..memory.rows() as u32).map(|row| rows.binary_search(&row).is_err()).collect();
+        let left = filter_record_batch(memory.batch(), &BooleanArray::from(kept)).ok()?;
         let left = without_dead_texts(&left).ok()?;
         let left = Self::in_memory(self.account.number(), left, &self.account).ok()?;
         Some(Some(Arc::new(left).as_rest_of(self, rows)))

@@ -36,14 +36,14 @@ struct Part {
 impl Parts {
     /// Of a segment that has the rows of these.
     pub(super) fn united(parts: &[Arc<Segment>]) -> Arc<Self> {
-        let direct = parts.iter().map(|segment| Part::of(segment, segment.deleted().clone()));
+        let direct = parts.iter().map(|segment| Part::from_segment(segment, segment.deleted().clone()));
         Arc::new(Self::bounded(direct.collect()))
     }
 
     /// Of a segment that has the rows of this one but for some. `None` where these are too many to be remembered.
     pub(super) fn rest(whole: &Segment, gone: &[u32]) -> Option<Arc<Self>> {
         let deleted = whole.deleted().with(gone, usize::MAX)?;
-        Some(Arc::new(Self::bounded(vec![Part::of(whole, deleted)])))
+        Some(Arc::new(Self::bounded(vec![Part::from_segment(whole, deleted)])))
     }
 
     fn bounded(direct: Vec<Part>) -> Self {
@@ -144,7 +144,7 @@ impl Parts {
 }
 
 impl Part {
-    fn of(segment: &Segment, deleted: DeletedRows) -> Self {
+    fn from_segment(segment: &Segment, deleted: DeletedRows) -> Self {
         Self { id: segment.id(), stored: segment.stored_rows(), deleted, below: segment.parts().cloned() }
     }
 }
