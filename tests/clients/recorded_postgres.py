@@ -41,7 +41,6 @@ LIKE_BOWSHOT = [
     "ALTER SCHEMA public OWNER TO anonymous",
     "GRANT SELECT ON pg_subscription TO anonymous",
     "ALTER ROLE anonymous SET search_path = main",
-    "ALTER ROLE anonymous SET default_transaction_isolation = 'repeatable read'",
     "ALTER ROLE anonymous SET jit = off",
 ]
 # Things whose numbers are told as their names.

@@ -136,7 +136,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "default_text_search_config" = "pg_catalog.simple", Accepted::Text => "there is no text search";
     "default_transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
     "default_transaction_isolation" = "repeatable read", ISOLATION =>
-        "serializable is checked when a transaction commits, and all others are snapshot isolation";
+        "read committed in the dialect `postgres`; repeatable read is snapshot isolation, serializable is checked at the commit";
     "default_transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";
     "effective_cache_size" = "4GB", Accepted::Text => "the operator sets the memory of caches";
     "enable_bitmapscan" = "on", Accepted::Boolean => "there are no indexes";
@@ -163,7 +163,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "in_hot_standby" = "off", Accepted::Fixed => "there are no standby servers";
     "information_schema_stats_expiry" = "0", SECONDS =>
         "what is told of tables is never older than the tables";
-    "innodb_lock_wait_timeout" = "50", SECONDS => "statements do not wait for locks";
+    "innodb_lock_wait_timeout" = "50", SECONDS => "seconds that a statement waits for a row that another transaction has locked, in the dialect `mysql`";
     "integer_datetimes" = "on", Accepted::Fixed => "times are whole numbers";
     "interactive_timeout" = "28800", SECONDS => "the operator sets `limits.session_timeout`";
     "IntervalStyle" = "postgres", Accepted::OneOf(&["postgres"]) => "how intervals become text";
@@ -176,7 +176,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "lc_numeric" = "C", Accepted::Text => "numbers have no form of their own";
     "lc_time" = "C", Accepted::Text => "names of days and months are English";
     "license" = "Apache-2.0", Accepted::Fixed => "license of the server";
-    "lock_timeout" = "0", SECONDS => "statements do not wait for locks";
+    "lock_timeout" = "0", SECONDS => "milliseconds that a statement waits for a row that another transaction has locked; 0 for no limit";
     "log_statement" = "none", Accepted::Text => "the operator decides what is logged";
     "lower_case_table_names" = "0", Accepted::Fixed => "names that are quoted keep their case";
     "maintenance_work_mem" = "64MB", Accepted::Text => "the operator sets the memory of queries";
@@ -227,7 +227,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "timezone_abbreviations" = "Default", Accepted::Text => "zones have their full names";
     "transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
     "transaction_isolation" = "repeatable read", ISOLATION =>
-        "serializable is checked when a transaction commits, and all others are snapshot isolation";
+        "read committed in the dialect `postgres`; repeatable read is snapshot isolation, serializable is checked at the commit";
     "transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";
     "transaction_timeout" = "0", NEVER => "the operator sets `limits.transaction_timeout`";
     "transform_null_equals" = "off", ONLY_OFF => "`= NULL` is null";

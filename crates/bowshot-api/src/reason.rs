@@ -118,6 +118,10 @@ codes! {
         ActiveTransaction("active_transaction", "25001"),
         NoTransaction("no_transaction", "25P01"),
         ReadOnlyTransaction("read_only_transaction", "25006"),
+        /// Transactions wait for rows of one another.
+        Deadlock("deadlock_detected", "40P01"),
+        /// Another transaction has locked the row.
+        LockNotAvailable("lock_not_available", "55P03"),
         /// Wrong number of parameters.
         WrongParameters("wrong_parameters", "08P01"),
         /// The statement is too deeply nested, or too large.

@@ -22,7 +22,7 @@ mod write;
 
 pub use authorize::{Action, AuthorizedPlan, Change};
 pub use bowshot_sql::{
-    Assignment, CursorStatement, Dialect, DialectName, Discarded, Killed, SessionStatement,
+    Assignment, CursorStatement, Dialect, DialectName, Discarded, Killed, RowLock, SessionStatement,
     TransactionStatement, first_word, join_path, redact_secrets,
 };
 pub use catalog::search_path::{SESSION_SEARCH_PATH, explicit_schemas, split_path};
@@ -45,6 +45,7 @@ pub use session::engine::{
 };
 pub use session::key_lookup::is_key_lookup;
 pub use session::literal_query::answers_at_once;
+pub use session::row_keys::{RowKey, WatchedRows};
 pub use session::transaction::Transaction;
 pub use session::write::Written;
 pub use write::returning::Returned;

@@ -123,6 +123,8 @@ fn of_reason(reason: Reason) -> Code {
         Reason::DependentObjects => (1010, "HY000"),
         Reason::ActiveTransaction => (1568, "25001"),
         Reason::ReadOnlyTransaction => (1792, "25006"),
+        Reason::Deadlock => (1213, "40001"),
+        Reason::LockNotAvailable => (1205, "HY000"),
         Reason::WrongParameters => (1210, "HY000"),
         Reason::TooComplex => (1436, "HY000"),
         Reason::InsufficientResources => (1041, "HY000"),

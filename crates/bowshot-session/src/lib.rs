@@ -10,7 +10,7 @@
 //! - `started`: the rows of a small result at once, else
 //! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between a query and a reader;
-//! - `write`/`transactions`: statements that change tables;
+//! - `write`/`transactions`/`row_locking`: statements that change tables;
 //! - `query_log`: the rows of `system.queries`;
 //! - `refresh_views`/`suggest_views`: what the server does about materialized views and pipes by itself.
 
@@ -32,6 +32,8 @@ mod refresh_views;
 mod request_task;
 mod result;
 mod results;
+mod row_locking;
+mod row_locks;
 mod running_statements;
 mod server;
 mod session;

@@ -25,6 +25,9 @@ pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 
+/// How long statements of MySQL's dialect wait for a lock.
+const LOCK_SECONDS: u64 = 50;
+
 /// Longest query tag, in characters.
 const TAG_CHARS: usize = 256;
 
@@ -54,6 +57,11 @@ pub(crate) struct Options {
     pub(crate) query_tag: Arc<str>,
     /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
+}
+
+/// The isolation level of sessions in a dialect that choose none, where it is not that of all.
+pub(crate) fn default_isolation(dialect: &str) -> Option<&'static str> {
+    matches!(dialect, "postgres" | "postgresql").then_some("read committed")
 }
 
 /// An engine setting: key and value.
@@ -196,10 +204,24 @@ impl Options {
 
     /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
-        match self.parameters.get(ISOLATION).map(String::as_str) {
+        let chosen = self.parameters.get(ISOLATION).map(String::as_str);
+        match chosen.or_else(|| default_isolation(&self.dialect)) {
             Some("serializable") => Isolation::Serializable,
+            Some("read committed" | "read-committed" | "read uncommitted" | "read-uncommitted") => {
+                Isolation::ReadCommitted
+            }
             _ => Isolation::Snapshot,
         }
+    }
+
+    /// How long a statement waits for a lock; without a limit if `None`.
+    pub(crate) fn lock_timeout(&self) -> Option<Duration> {
+        let number = |name: &str| self.parameters.get(name).and_then(|value| value.parse::<u64>().ok());
+        if self.dialect == "mysql" {
+            let seconds = number("innodb_lock_wait_timeout").unwrap_or(LOCK_SECONDS);
+            return Some(Duration::from_secs(seconds));
+        }
+        number("lock_timeout").filter(|limit| *limit > 0).map(Duration::from_millis)
     }
 
     /// Sets or resets a parameter.

@@ -5,11 +5,13 @@ use crate::cursors;
 use crate::exchange;
 use crate::options::Options;
 use crate::result::Launch;
+use crate::row_locking;
 use crate::running_statements::{RunningStatement, State};
 use crate::session::ClientSession;
 use crate::session_statements;
 use crate::started::{self, Started};
 use crate::task;
+use crate::transaction_scope::Scope;
 use crate::write::{self, WriteContext};
 use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -143,7 +145,7 @@ async fn run_once(
     live.set_state(State::Planning);
     let statement = &request.statement;
     let planning = Planning { statement, expected, transaction, live, pinned, parallelism, options };
-    let (authorized, execution) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
+    let (authorized, execution) = Box::pin(ready(session, planning, repeatable, &mut scope)).await?;
     let is_endless = scope.check_endless(&authorized.plan, delivery(request, options))?;
     if matches!(authorized.plan.action(), Action::Query | Action::Write(_) | Action::Cursor(_)) {
         scope.begin_statement(&authorized.sql);
@@ -220,10 +222,11 @@ async fn plan_and_begin(
     let authorized = Box::pin(authorize(session, statement, pinned).instrument(span)).await?;
     live.set_tables(authorized.plan.tables());
     exchange::check(live, &authorized.plan)?;
+    let begins = matches!(authorized.plan.action(), Action::Query) && authorized.plan.row_lock().is_none();
     // Statements with effects, or with rows of the client, cannot run twice.
-    *repeatable = matches!(authorized.plan.action(), Action::Query) && live.input().is_none();
+    *repeatable = begins && live.input().is_none();
     expected.check(authorized.plan.action())?;
-    if !matches!(authorized.plan.action(), Action::Query) {
+    if !begins {
         return Ok((authorized, None));
     }
     live.set_language(options.language());
@@ -231,6 +234,24 @@ async fn plan_and_begin(
     let executing = info_span!(target: TRACES, parent: &live.span, "execute");
     let execution = Box::pin(execute(session, context, parallelism, options).instrument(executing)).await?;
     Ok((authorized, Some(execution)))
+}
+
+/// Plans a statement, and locks its rows or starts it. Of a transaction that has failed only the end is run.
+async fn ready(
+    session: &ClientSession,
+    planning: Planning<'_>,
+    repeatable: &mut bool,
+    scope: &mut Scope,
+) -> Result<(AuthorizedStatement, Option<Execution>)> {
+    let live = planning.live;
+    let (authorized, begun) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
+    if !matches!(authorized.plan.action(), Action::Transaction(statement) if statement.ends()) {
+        scope.check()?;
+    }
+    match begun {
+        Some(_) => Ok((authorized, begun)),
+        None => row_locking::lock(session, authorized, (scope, live)).await,
+    }
 }
 
 /// The access rights before planning, for spooled results.
@@ -418,7 +439,8 @@ async fn execute(
         }
         Action::Write(_) | Action::Query | Action::Scratch | Action::Set { .. } | Action::Reset { .. } => {
             let (plan, parameters) = (&authorized.plan, &authorized.parameters);
-            session.engine().execute(plan, parameters, parallelism, options.layout).await
+            with_planning_permit(session.engine().execute(plan, parameters, parallelism, options.layout))
+                .await
         }
     }
 }

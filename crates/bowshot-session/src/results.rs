@@ -1,6 +1,7 @@
 //! All started queries of the server by id, and the outcomes of those that ended lately.
 
 use crate::result::QueryResult;
+use crate::session::ClientSession;
 use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -185,4 +186,23 @@ impl Results {
     pub(crate) fn open(&self) -> usize {
         self.state.lock().open.len()
     }
+}
+
+/// Waits for the first rows, so that errors are returned by the call. Dropping it cancels the query.
+pub(crate) async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) -> Result<()> {
+    struct Abandon<'a>(&'a ClientSession, &'a QueryResult, bool);
+    impl Drop for Abandon<'_> {
+        fn drop(&mut self) {
+            if !self.2 {
+                self.0.server().results.abandon(self.1);
+            }
+        }
+    }
+    let mut guard = Abandon(session, query.as_ref(), false);
+    let ready = query.ready().await;
+    guard.2 = true;
+    if let Err(error) = &ready {
+        session.server().results.end(query.id, Ended::Failed(error.duplicate()));
+    }
+    ready
 }

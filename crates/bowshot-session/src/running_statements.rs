@@ -32,16 +32,19 @@ pub(crate) enum State {
     WaitsForReader,
     /// It waits for rows that its client sends.
     WaitsForRows,
+    /// It waits for a row that another transaction has locked.
+    WaitsForLock,
 }
 
 impl State {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Queued,
         Self::Blocked,
         Self::Planning,
         Self::Running,
         Self::WaitsForReader,
         Self::WaitsForRows,
+        Self::WaitsForLock,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -49,7 +52,7 @@ impl State {
             Self::Queued => "queued",
             Self::Planning => "planning",
             Self::Running => "running",
-            Self::Blocked | Self::WaitsForReader | Self::WaitsForRows => "waiting",
+            Self::Blocked | Self::WaitsForReader | Self::WaitsForRows | Self::WaitsForLock => "waiting",
         }
     }
 
@@ -60,6 +63,7 @@ impl State {
             Self::Blocked => Some("another statement of its transaction"),
             Self::WaitsForReader => Some("its client to read rows"),
             Self::WaitsForRows => Some("its client to send rows"),
+            Self::WaitsForLock => Some("a row that another transaction has locked"),
             Self::Planning | Self::Running => None,
         }
     }

@@ -10,6 +10,7 @@ use crate::query_log::QueryLog;
 use crate::refresh_views::{load_pipes, refresh_views};
 use crate::result::{QueryResult, ServerContext};
 use crate::results::Results;
+use crate::row_locks::RowLocks;
 use crate::running_statements::RunningStatements;
 use crate::session::ClientSession;
 use crate::sessions::Sessions;
@@ -74,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) context: ServerContext,
     pub(crate) exchanges: TensorExchanges,
     pub(crate) defaults: Defaults,
+    pub(crate) row_locks: Arc<RowLocks>,
     logins: LoginLimiter,
     /// Separate from `logins`, so that a slow directory delays nobody else.
     directory_logins: LoginLimiter,
@@ -107,6 +109,7 @@ impl Bowshot {
             context: ServerContext { accounts, log, limits, timers: Handle::current() },
             exchanges: TensorExchanges::default(),
             defaults: Defaults { catalog, schema, dialect: engine.default_dialect().to_owned() },
+            row_locks: Arc::default(),
             logins: LoginLimiter::new(authenticator.password_checks()),
             directory_logins: LoginLimiter::new(authenticator.directory_checks()),
             authenticator: Arc::new(authenticator),

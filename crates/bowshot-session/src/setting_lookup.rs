@@ -70,11 +70,11 @@ pub(crate) fn exact(name: &str) -> Option<&'static SessionOption> {
 /// # Errors
 /// `Invalid` for a value that does not fit.
 pub(crate) fn translated(name: &str, value: &str) -> Result<String> {
-    if !name.eq_ignore_ascii_case("statement_timeout") {
+    if !["statement_timeout", "lock_timeout"].iter().any(|timeout| name.eq_ignore_ascii_case(timeout)) {
         return Ok(value.to_owned());
     }
     milliseconds(value).map(|ms| ms.to_string()).ok_or_else(|| {
-        Error::invalid(format!("`{value}` is no value for `statement_timeout`"))
+        Error::invalid(format!("`{value}` is no value for `{name}`"))
             .with_reason(Reason::InvalidValue)
             .with_hint("it is a number of milliseconds, or has a unit: us, ms, s, min, h or d")
     })

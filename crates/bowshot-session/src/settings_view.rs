@@ -1,6 +1,6 @@
 //! The rows of `SHOW` and `current_setting`: all settings with their current values.
 
-use crate::options::Options;
+use crate::options::{DEFAULT_ISOLATION, ISOLATION, Options, default_isolation};
 use crate::setting_lookup::{DISPLAY_ALIASES, SEARCH_PATH};
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, SESSION_OPTIONS};
 use bowshot_system_catalog::client::Setting;
@@ -45,6 +45,7 @@ fn fixed(name: &str, dialect: &str, user: &str, default: &str) -> String {
         ("server_version_num", "postgres" | "postgresql") => POSTGRES.1.to_owned(),
         ("server_version_num", "mysql") => MYSQL.1.to_owned(),
         ("server_version_num", _) => number(version).to_string(),
+        (ISOLATION | DEFAULT_ISOLATION, _) => default_isolation(dialect).unwrap_or(default).to_owned(),
         _ => default.to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! The transaction that a statement runs in: its own, or an open one, which it locks until it ends.
 
+use crate::row_locks::{HeldLocks, RowLocks};
 use bowshot_api::{Delivery, Error, Result};
 use bowshot_engine::{AuthorizedPlan, EngineSession, Transaction, first_word};
 use bowshot_policy::snapshot::{Isolation, Pinned};
@@ -27,16 +28,49 @@ impl LastUse {
     }
 }
 
+/// A transaction, and the rows that it has locked.
+#[derive(Debug)]
+pub(crate) struct OpenTransaction {
+    pub(crate) transaction: Transaction,
+    locks: Option<HeldLocks>,
+}
+
+impl OpenTransaction {
+    pub(crate) fn new(read_only: bool) -> Self {
+        Self { transaction: Transaction::new(read_only), locks: None }
+    }
+}
+
 /// A transaction locked by its running statement. It is idle only from the end of that statement.
 #[derive(Debug)]
 pub(crate) struct LockedTransaction {
-    transaction: OwnedMutexGuard<Transaction>,
+    open: OwnedMutexGuard<OpenTransaction>,
     used: Arc<LastUse>,
 }
 
 impl LockedTransaction {
-    pub(crate) fn new(transaction: OwnedMutexGuard<Transaction>, used: Arc<LastUse>) -> Self {
-        Self { transaction, used }
+    pub(crate) fn new(open: OwnedMutexGuard<OpenTransaction>, used: Arc<LastUse>) -> Self {
+        Self { open, used }
+    }
+
+    /// Commits what it has changed.
+    ///
+    /// # Errors
+    /// `Conflict` where another one was first.
+    pub(crate) async fn commit(&self, engine: &EngineSession) -> Result<()> {
+        self.check()?;
+        let Some((base, made)) = self.change().filter(|(base, made)| !base.is_same(made)) else {
+            return Ok(());
+        };
+        if let Some(locks) = &self.open.locks {
+            engine.check_watched(locks.watched())?;
+        }
+        engine.commit(base, made).await
+    }
+
+    /// Gives its locks to those that wait for them.
+    pub(crate) fn release(&mut self) {
+        self.open.locks = None;
     }
 }
 
@@ -44,13 +78,13 @@ impl Deref for LockedTransaction {
     type Target = Transaction;
 
     fn deref(&self) -> &Transaction {
-        &self.transaction
+        &self.open.transaction
     }
 }
 
 impl DerefMut for LockedTransaction {
     fn deref_mut(&mut self) -> &mut Transaction {
-        &mut self.transaction
+        &mut self.open.transaction
     }
 }
 
@@ -64,8 +98,8 @@ impl Drop for LockedTransaction {
 /// The transaction of a statement.
 #[derive(Debug)]
 pub(crate) enum Scope {
-    /// A transaction of its own.
-    Alone,
+    /// A transaction of its own, with its locks.
+    Alone(Option<HeldLocks>),
     /// Within an open transaction, locked until the statement ends.
     Within(LockedTransaction),
 }
@@ -74,8 +108,67 @@ impl Scope {
     /// The snapshot for the statement. `isolation` is the session's level.
     pub(crate) fn pin(&mut self, engine: &EngineSession, isolation: Isolation) -> Pinned {
         match self {
-            Self::Alone => engine.pin().isolated(isolation),
-            Self::Within(transaction) => transaction.current(isolation, || engine.pin()).clone(),
+            Self::Alone(_) => engine.pin().isolated(isolation),
+            Self::Within(transaction) => {
+                transaction.current(isolation, || engine.pin());
+                if transaction.is_read_committed()
+                    && let Err(error) = transaction.advance(engine)
+                {
+                    // Whoever only reads sees what was there; the commit fails.
+                    tracing::debug!(%error, "a transaction stays with an earlier state of the tables");
+                }
+                transaction.current(isolation, || engine.pin()).clone()
+            }
+        }
+    }
+
+    /// The same, as new as its level allows.
+    ///
+    /// # Errors
+    /// `Conflict` where the transaction has changed what another one has changed since.
+    pub(crate) fn pin_newest(&mut self, engine: &EngineSession, isolation: Isolation) -> Result<Pinned> {
+        match self {
+            Self::Alone(_) => Ok(engine.pin().isolated(isolation)),
+            Self::Within(transaction) => {
+                transaction.advance(engine)?;
+                Ok(transaction.current(isolation, || engine.pin()).clone())
+            }
+        }
+    }
+
+    /// What an open transaction sees of the tables of everybody.
+    pub(crate) fn seen(&self) -> Option<&Pinned> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Within(transaction) => transaction.change().map(|(base, _)| base),
+        }
+    }
+
+    /// The locks of the transaction.
+    pub(crate) fn locks(&mut self, all: &Arc<RowLocks>) -> &mut HeldLocks {
+        let held = match self {
+            Self::Alone(held) => held,
+            Self::Within(transaction) => &mut transaction.open.locks,
+        };
+        held.get_or_insert_with(|| all.owner())
+    }
+
+    /// Rolls an open transaction back, which its client is to be told.
+    pub(crate) fn fail(&mut self) {
+        if let Self::Within(transaction) = self {
+            transaction.fail();
+            transaction.release();
+        }
+    }
+
+    /// Checks that the transaction was not rolled back by the server.
+    ///
+    /// # Errors
+    /// `Conflict` if it was.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Self::Alone(_) => Ok(()),
+            Self::Within(transaction) => transaction.check(),
         }
     }
 
@@ -93,10 +186,10 @@ impl Scope {
             (Self::Within(_), _) => {
                 refused("in a transaction", "end it; a cursor outside of one is WITH HOLD")
             }
-            (Self::Alone, Delivery::Spool) => {
+            (Self::Alone(_), Delivery::Spool) => {
                 refused("into a stored result", "switch the session option `retryable_results` off")
             }
-            (Self::Alone, Delivery::Stream) => Ok(true),
+            (Self::Alone(_), Delivery::Stream) => Ok(true),
         }
     }
 
@@ -120,7 +213,7 @@ impl Scope {
         changed: Pinned,
     ) -> Result<()> {
         match self {
-            Self::Alone => engine.commit(base, &changed).await,
+            Self::Alone(_) => engine.commit(base, &changed).await,
             // The client's rows belong to this statement only.
             Self::Within(transaction) => transaction.keep(changed.with_input(None)),
         }
@@ -128,6 +221,6 @@ impl Scope {
 
     /// Whether conflicts are retried.
     pub(crate) fn is_alone(&self) -> bool {
-        matches!(self, Self::Alone)
+        matches!(self, Self::Alone(_))
     }
 }

@@ -2,7 +2,7 @@
 //! nothing of each other before commit.
 
 use crate::cursors::Cursors;
-use crate::transaction_scope::{LastUse, LockedTransaction, Scope};
+use crate::transaction_scope::{LastUse, LockedTransaction, OpenTransaction, Scope};
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
 use bowshot_engine::{EngineSession, Transaction, TransactionStatement};
 use bowshot_policy::snapshot::Isolation;
@@ -42,7 +42,7 @@ enum Block {
 
 #[derive(Debug, Clone)]
 struct Open {
-    state: Arc<tokio::sync::Mutex<Transaction>>,
+    state: Arc<tokio::sync::Mutex<OpenTransaction>>,
     used: Arc<LastUse>,
     /// Savepoints by id: ending one waits for no other transaction.
     savepoints: Arc<Mutex<HashSet<SavepointId>>>,
@@ -51,7 +51,7 @@ struct Open {
 impl Transactions {
     /// The transaction that a statement names, else the current one, else none.
     pub(crate) async fn scope(&self, named: Option<TransactionId>) -> Result<Scope> {
-        let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone) };
+        let Some(id) = named.or_else(|| self.current()) else { return Ok(Scope::Alone(None)) };
         let held = self.hold(id).await?;
         // It may have ended during the wait.
         self.find(id)?;
@@ -81,7 +81,7 @@ impl Transactions {
             .with_hint("commit or roll back some of them"));
         }
         let id = TransactionId::random();
-        let state = Arc::new(tokio::sync::Mutex::new(Transaction::new(read_only)));
+        let state = Arc::new(tokio::sync::Mutex::new(OpenTransaction::new(read_only)));
         open.insert(id, Open { state, used: Arc::new(LastUse::now()), savepoints: Arc::default() });
         Ok(id)
     }
@@ -122,15 +122,16 @@ impl Transactions {
             return Ok(());
         }
         // Waits for a running statement.
-        let transaction = self.hold(id).await?;
+        let mut transaction = self.hold(id).await?;
         if self.open.lock().remove(&id).is_none() {
             return Err(unknown(id));
         }
         self.forget_current(id);
-        let ended = match (end, transaction.change()) {
-            (TransactionEnd::Commit, Some((base, made))) => engine.commit(base, made).await,
-            (TransactionEnd::Commit, None) | (TransactionEnd::Rollback, _) => Ok(()),
+        let ended = match end {
+            TransactionEnd::Commit => transaction.commit(engine).await,
+            TransactionEnd::Rollback => Ok(()),
         };
+        transaction.release();
         let end = if ended.is_ok() { end } else { TransactionEnd::Rollback };
         self.cursors.transaction_ended(id, end);
         ended
@@ -144,7 +145,7 @@ impl Transactions {
                 savepoints.lock().insert(savepoint);
                 Ok(savepoint)
             }
-            Scope::Alone => Err(unknown(id)),
+            Scope::Alone(_) => Err(unknown(id)),
         }
     }
 
@@ -223,7 +224,7 @@ impl Transactions {
         let state = self.find(id)?.state;
         let busy =
             |_| Error::invalid("cannot change the isolation level: a statement has run in the transaction");
-        state.try_lock().map_err(busy)?.set_isolation(isolation)
+        state.try_lock().map_err(busy)?.transaction.set_isolation(isolation)
     }
 
     /// Ends a savepoint; a rollback closes the cursors declared after it.
@@ -263,7 +264,7 @@ impl Transactions {
                 let savepoint = transaction.find_savepoint(name)?;
                 self.end_within((id, &mut transaction), savepoint, end)
             }
-            Scope::Alone => Err(unknown(id)),
+            Scope::Alone(_) => Err(unknown(id)),
         }
     }
 

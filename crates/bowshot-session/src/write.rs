@@ -177,6 +177,7 @@ async fn ingested(
 ) -> Result<u64> {
     let transaction = ingest.transaction.or_else(|| session.transactions().only());
     let mut scope = session.transactions().scope(transaction).await?;
+    scope.check()?;
     let pinned = scope.pin(session.engine(), session.isolation());
     let is_final = session.engine().is_ingest_final(ingest, &pinned);
     if is_final && !scope.is_alone() {

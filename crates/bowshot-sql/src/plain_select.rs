@@ -94,6 +94,10 @@ fn scan<'a>(text: &'a str, mut found: impl FnMut(Range<usize>, PlainLiteral<'a>)
                 let end = end_of(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
                 let word = text.get(at..end)?;
                 has_from |= word.eq_ignore_ascii_case("from");
+                // What locks rows is planned each time.
+                if word.eq_ignore_ascii_case("for") || word.eq_ignore_ascii_case("lock") {
+                    return None;
+                }
                 token = if word.eq_ignore_ascii_case("limit") { LIMIT } else { byte };
                 // `E'\n'` and `_utf8'x'` are texts of other kinds.
                 (!matches!(bytes.get(end), Some(b'\'' | b'"' | b'`'))).then_some(end)?
@@ -220,6 +224,8 @@ mod tests {
             "id = 5 LIMIT 1, 2",
             "id = 5 LIMIT 1 OFFSET 2",
             "id = 5 LIMIT 1 FOR UPDATE",
+            "id = 5 FOR UPDATE",
+            "id = 5 lock in share mode",
             "id = 5 LIMIT ? OFFSET ?",
             "id = 5 LIMIT -1",
             "id = 5 LIMIT 1.5",

@@ -8,6 +8,7 @@ use crate::tokens::{self, is_blank, keyword, last_words, word};
 use crate::walk::Tree;
 use crate::{
     comments, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot, recursion_clauses,
+    row_lock,
 };
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use sqlparser::ast::{self, Expr, UnaryOperator, Value};
@@ -129,6 +130,7 @@ fn understood(
     columns_called_top(&mut kept);
     exclusions::mark(&mut kept);
     drop_deferrable(&mut kept);
+    row_lock::drop_key(&mut kept);
     Ok((kept, if versions { dialect.with_versions() } else { dialect }))
 }
 

@@ -20,6 +20,13 @@ pub enum TransactionStatement {
     RollbackTo(String),
 }
 
+impl TransactionStatement {
+    /// Whether it ends a transaction.
+    pub fn ends(&self) -> bool {
+        matches!(self, Self::Commit { .. } | Self::Rollback { .. })
+    }
+}
+
 /// Such a statement; `None` for another one.
 pub(crate) fn read(statement: &Statement) -> Option<TransactionStatement> {
     Some(match statement {

@@ -12,14 +12,36 @@ use std::sync::Arc;
 /// Rows of both sides that are compared while other commits wait; of more it is taken that they share a key.
 const MAX_ROWS: usize = 8192;
 
-/// Whether the rows of some segments of a table may have a key of those of others.
-pub(super) fn may_share_key(table: &Table, ours: &[Arc<Segment>], theirs: &[Arc<Segment>]) -> bool {
+/// The rows of a segment that are new in a state of a table.
+pub(super) struct NewRows {
+    segment: Arc<Segment>,
+    /// Which of the stored rows are; `None` for all.
+    new: Option<Vec<bool>>,
+}
+
+impl NewRows {
+    pub(super) fn new(segment: Arc<Segment>, new: Option<Vec<bool>>) -> Self {
+        Self { segment, new }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        let new = self.new.as_ref();
+        new.map_or(self.segment.rows(), |new| new.iter().filter(|is_new| **is_new).count())
+    }
+
+    fn has(&self, row: usize) -> bool {
+        self.new.as_ref().is_none_or(|new| new.get(row) != Some(&false))
+    }
+}
+
+/// Whether rows that two sides have put into a table may have the same key.
+pub(super) fn may_share_key(table: &Table, ours: &[NewRows], theirs: &[NewRows]) -> bool {
     if ours.is_empty() || theirs.is_empty() {
         return false;
     }
     let all = || ours.iter().chain(theirs);
-    let is_known = all().all(|segment| segment.memory().is_some());
-    if !is_known || all().map(|segment| segment.rows()).sum::<usize>() > MAX_ROWS {
+    let is_known = all().all(|rows| rows.segment.memory().is_some());
+    if !is_known || all().map(NewRows::count).sum::<usize>() > MAX_ROWS {
         return true;
     }
     table.definition().keys().any(|key| share(table, key, (ours, theirs)).ok().flatten().unwrap_or(true))
@@ -29,7 +51,7 @@ pub(super) fn may_share_key(table: &Table, ours: &[Arc<Segment>], theirs: &[Arc<
 fn share(
     table: &Table,
     key: &Key,
-    (ours, theirs): (&[Arc<Segment>], &[Arc<Segment>]),
+    (ours, theirs): (&[NewRows], &[NewRows]),
 ) -> Result<Option<bool>, ArrowError> {
     let (definition, schema) = (table.definition(), table.operator_schema());
     let (mut places, mut fields) = (Vec::new(), Vec::new());
@@ -48,18 +70,15 @@ fn share(
 }
 
 /// The keys of the rows. One with a null is nobody's equal.
-fn keys(
-    converter: &RowConverter,
-    places: &[usize],
-    segments: &[Arc<Segment>],
-) -> Result<Vec<OwnedRow>, ArrowError> {
+fn keys(converter: &RowConverter, places: &[usize], new: &[NewRows]) -> Result<Vec<OwnedRow>, ArrowError> {
     let mut keys = Vec::new();
-    for rows in segments.iter().filter_map(|segment| segment.memory()).map(MemoryRows::batch) {
+    for rows in new {
+        let Some(batch) = rows.segment.memory().map(MemoryRows::batch) else { continue };
         let columns: Vec<ArrayRef> =
-            places.iter().filter_map(|place| rows.columns().get(*place)).cloned().collect();
+            places.iter().filter_map(|place| batch.columns().get(*place)).cloned().collect();
         let converted = converter.convert_columns(&columns)?;
-        let is_known = |row: &usize| columns.iter().all(|column| column.is_valid(*row));
-        keys.extend((0..rows.num_rows()).filter(is_known).map(|row| converted.row(row).owned()));
+        let is_known = |row: &usize| rows.has(*row) && columns.iter().all(|column| column.is_valid(*row));
+        keys.extend((0..batch.num_rows()).filter(is_known).map(|row| converted.row(row).owned()));
     }
     Ok(keys)
 }

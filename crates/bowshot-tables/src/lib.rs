@@ -21,9 +21,9 @@
 //! - Appends never conflict with one another, nor with deletes. Only when the table has a primary key, added rows
 //!   conflict with rows of the same key that others have added since the transaction's base, with many rows, and with those
 //!   whose keys are not compared by their bytes ([`key_conflicts`]).
-//! - Deletes (and so updates) conflict when they delete the same row of a file, or rewrite the same segment, even if the rows
-//!   differ. Uniting segments and writing files anew changes no row and conflicts with nothing, unless rows were united
-//!   that the transaction has never seen.
+//! - Deletes (and so updates) conflict when they delete the same row. Segments remember for a while what they were made of
+//!   ([`segment_parts`]), so that rows are found again in what was united or written anew since; a row that is not found again
+//!   counts as deleted, and so does one of a file that would have to be written anew.
 //! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
 //!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
@@ -61,6 +61,7 @@ mod provider;
 mod refresh_failures;
 mod scan;
 mod segment;
+mod segment_parts;
 mod sequences;
 mod snapshot;
 mod store;

@@ -5,12 +5,15 @@
 //! the head has it; what was made, dropped or put in another's place needs the head to be as the base was; what only
 //! changed inside is merged inside. Only the rows of a table ([`merge_rows`]) have a finer rule.
 
-use super::key_conflicts::may_share_key;
+use super::key_conflicts::{NewRows, may_share_key};
 use super::snapshot::{CatalogState, SchemaState};
 use super::{Entry, EntryName, Error, Segment, Snapshot, Table, What};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// Rows of a segment in memory that are taken out of another one while other commits wait.
+const MAX_ROWS_TAKEN_OUT: usize = 8192;
 
 /// Three states of the same thing.
 #[derive(Debug)]
@@ -237,8 +240,9 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let kept = ids(changed);
     let mut removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
     let mut there = head.shared_segments().to_vec();
+    let known = by_id(base);
     for segment in base.shared_segments() {
-        if removed.contains(&segment.id()) && merge_deleted_rows(segment, &mut added, &mut there)? {
+        if removed.contains(&segment.id()) && merge_lost_rows((segment, &known), &mut added, &mut there)? {
             removed.remove(&segment.id());
         }
     }
@@ -251,61 +255,97 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     Some(if edits == head.edits() { merged } else { merged.numbered(head.version(), None) })
 }
 
-/// Merges what one side deletes of a file's rows into what the other side makes of the same file: `added` are segments of the
-/// transaction, `there` those of the head. `false` where there is nothing to merge, `None` if both delete the same row.
-fn merge_deleted_rows(
-    base: &Arc<Segment>,
+/// Merges the rows that one side has taken out of a segment into what the other side has made of the same segment: `added` are segments
+/// of the transaction, `there` those of the head. `false` where there is nothing to merge, `None` if both took out the same row.
+fn merge_lost_rows(
+    (base, known): (&Arc<Segment>, &HashMap<u64, &Arc<Segment>>),
     added: &mut Vec<Arc<Segment>>,
     there: &mut Vec<Arc<Segment>>,
 ) -> Option<bool> {
     if there.iter().any(|segment| segment.id() == base.id()) {
         return Some(false);
     }
-    let of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_stored_with(base));
-    let made_of_base =
-        |segments: &[Arc<Segment>]| segments.iter().position(|it| it.place_of_part(base.id()).is_some());
-    match (of_base(added.as_slice()), of_base(there.as_slice())) {
-        (Some(ours), theirs) => {
-            let Some(target) = theirs.or_else(|| made_of_base(there.as_slice())) else { return Some(false) };
-            let place = there.get_mut(target)?;
-            *place = with_deleted_rows(base, added.get(ours)?, place)?;
-            added.remove(ours);
-        }
+    let rest_of_base = |segments: &[Arc<Segment>]| {
+        segments.iter().enumerate().find_map(|(place, segment)| Some((place, segment.lost_of(base)?)))
+    };
+    let made_of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_made_of(base.id()));
+    // A file that has nothing but rows of the base is taken apart: a small one may lose few rows.
+    let is_taken_apart = |segments: &[Arc<Segment>], at: usize| {
+        segments.get(at).is_some_and(|it| {
+            it.file().is_some() && !it.is_stored_with(base) && it.parts_among(known).is_some()
+        })
+    };
+    match (rest_of_base(added.as_slice()), rest_of_base(there.as_slice())) {
         // The transaction has only moved the rows.
-        (None, Some(theirs)) => {
-            let Some(target) = made_of_base(added.as_slice()) else { return Some(false) };
-            let place = added.get_mut(target)?;
-            *place = with_deleted_rows(base, there.get(theirs)?, place)?;
+        (Some((ours, lost)), Some((theirs, lost_there))) if lost.is_empty() => {
+            take_out(base, &lost_there, (added, ours))?;
             there.remove(theirs);
         }
-        (None, None) => return Some(false),
+        (Some((ours, lost)), theirs) => {
+            let theirs = theirs.map(|(place, _)| place);
+            let Some(target) = theirs.or_else(|| made_of_base(there.as_slice())) else { return Some(false) };
+            if is_taken_apart(there.as_slice(), target) {
+                return Some(false);
+            }
+            take_out(base, &lost, (there, target))?;
+            added.remove(ours);
+        }
+        // The transaction has united the rows with others.
+        (None, Some((theirs, lost))) => {
+            let Some(target) = made_of_base(added.as_slice()) else { return Some(false) };
+            take_out(base, &lost, (added, target))?;
+            there.remove(theirs);
+        }
+        // The transaction has taken out the whole segment, which the head has united with others.
+        (None, None) => {
+            let is_small = base.memory().is_some() && base.rows() <= MAX_ROWS_TAKEN_OUT;
+            let target = made_of_base(there.as_slice()).filter(|_| is_small);
+            let Some(target) = target.filter(|_| made_of_base(added.as_slice()).is_none()) else {
+                return Some(false);
+            };
+            if is_taken_apart(there.as_slice(), target) {
+                return Some(false);
+            }
+            let all: Vec<u32> = (0..base.stored_rows() as u32).collect();
+            take_out(base, &all, (there, target))?;
+        }
     }
     Some(true)
 }
 
-/// Deletes the rows that `deleting` has deleted since `base` from a segment that is stored with it or made of it and others.
-fn with_deleted_rows(base: &Segment, deleting: &Segment, target: &Arc<Segment>) -> Option<Arc<Segment>> {
-    let mut rows = deleting.deleted().beyond(base.deleted());
-    if !target.is_stored_with(base) {
-        let first = u32::try_from(target.place_of_part(base.id())?).ok()?;
-        rows.iter_mut().for_each(|row| *row = first + base.deleted().place_among_left(*row));
-    }
+/// Takes stored rows of `base` out of the segment at a place, which is stored with it or made of it and others. `None` where one of them
+/// is not there any more.
+fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>>, usize)) -> Option<()> {
+    let target = segments.get(at)?;
+    let place = |row: &u32| {
+        if target.is_stored_with(base) { Some(*row) } else { target.place_of_row(base.id(), *row) }
+    };
+    let rows = lost.iter().map(place).collect::<Option<Vec<u32>>>()?;
     if rows.iter().any(|row| target.deleted().contains(*row as usize)) {
         return None;
     }
-    target.without_rows(&rows).map(Arc::new)
+    match target.losing(&rows)? {
+        Some(left) => *segments.get_mut(at)? = left,
+        None => drop(segments.remove(at)),
+    }
+    Some(())
 }
 
-/// The segments of a later state with rows that the base does not have.
-fn new_rows(base: &Table, later: &Table) -> Vec<Arc<Segment>> {
-    let there: HashMap<u64, &Arc<Segment>> =
-        base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+/// The rows of a later state that the base does not have.
+fn new_rows(base: &Table, later: &Table) -> Vec<NewRows> {
+    let there = by_id(base);
     let is_known = |segment: &Arc<Segment>| {
         there.contains_key(&segment.id())
             || there.values().any(|known| segment.is_stored_with(known))
             || segment.parts_among(&there).is_some()
     };
-    later.shared_segments().iter().filter(|segment| !is_known(segment)).cloned().collect()
+    let unknown = later.shared_segments().iter().filter(|segment| !is_known(segment));
+    let rows = unknown.map(|segment| {
+        // Keys of other ones are not compared.
+        let new = segment.memory().and_then(|_| segment.rows_beyond(&there));
+        NewRows::new(Arc::clone(segment), new)
+    });
+    rows.filter(|rows| rows.count() > 0).collect()
 }
 
 /// The head's segments, in which those that were united since the base are single again where the transaction has
@@ -316,7 +356,7 @@ fn taken_apart(base: &Table, head: Vec<Arc<Segment>>, removed: &HashSet<u64>) ->
     if missing.is_empty() {
         return Some(head);
     }
-    let there = base.shared_segments().iter().map(|segment| (segment.id(), segment)).collect();
+    let there = by_id(base);
     let mut segments = Vec::new();
     for segment in head {
         let parts = segment.parts_among(&there);
@@ -333,6 +373,10 @@ fn taken_apart(base: &Table, head: Vec<Arc<Segment>>, removed: &HashSet<u64>) ->
         }
     }
     missing.is_empty().then_some(segments)
+}
+
+fn by_id(table: &Table) -> HashMap<u64, &Arc<Segment>> {
+    table.shared_segments().iter().map(|segment| (segment.id(), segment)).collect()
 }
 
 fn ids(table: &Table) -> HashSet<u64> {

@@ -5,7 +5,9 @@ use super::account::{Account, Claim, retained_bytes};
 use super::deleted_rows::DeletedRows;
 use super::durable::StoredFile;
 use super::key_lookup::SegmentLookups;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use super::segment_parts::Parts;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::RowSelection;
@@ -23,30 +25,11 @@ pub struct Segment {
     id: u64,
     place: Place,
     account: Arc<Account>,
-    /// The segments whose rows these are, if they were united.
+    /// The segments whose rows these are, if it was made of others.
     parts: Option<Arc<Parts>>,
     /// Of the rows as they are stored: shared by all segments that differ only in the rows that are deleted.
     lookups: Arc<SegmentLookups>,
 }
-
-/// The segments that went into one, in their order.
-#[derive(Debug)]
-struct Parts {
-    direct: Vec<Part>,
-    /// Segments in this and below.
-    count: usize,
-}
-
-#[derive(Debug)]
-struct Part {
-    id: u64,
-    rows: usize,
-    /// What went into it.
-    below: Option<Arc<Parts>>,
-}
-
-/// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
-const MAX_PARTS: usize = 4096;
 
 /// Rows of a file whose deleted rows are compared one by one: each row takes four bytes meanwhile.
 const MAX_ROWS_COMPARED: usize = 16 << 20;
@@ -110,32 +93,73 @@ impl Segment {
 
     /// The same segment, which remembers that it has the rows of others.
     pub(super) fn of_parts(self, parts: &[Arc<Self>]) -> Self {
-        let below = |segment: &Arc<Self>| segment.parts.as_ref().map_or(0, |parts| parts.count);
-        let all: usize = parts.iter().map(|segment| 1 + below(segment)).sum();
-        let deep = all <= MAX_PARTS;
-        let part = |segment: &Arc<Self>| Part {
-            id: segment.id,
-            rows: segment.rows(),
-            below: segment.parts.clone().filter(|_| deep),
+        Self { parts: Some(Parts::united(parts)), ..self }
+    }
+
+    /// The same new segment, which remembers that it has the rows that are left of one in memory without these, which are sorted.
+    pub(super) fn as_rest_of(mut self: Arc<Self>, whole: &Self, gone: &[u32]) -> Arc<Self> {
+        if whole.memory().is_some()
+            && let Some(rest) = Arc::get_mut(&mut self)
+        {
+            rest.parts = Parts::rest(whole, gone);
+        }
+        self
+    }
+
+    /// The same without these stored rows, which are sorted, for a commit that merges. `None` where that takes too long, or memory that
+    /// is not there; nothing where no row is left.
+    pub(super) fn losing(self: &Arc<Self>, rows: &[u32]) -> Option<Option<Arc<Self>>> {
+        if rows.is_empty() {
+            return Some(Some(Arc::clone(self)));
+        }
+        let Some(memory) = self.memory() else {
+            return self.without_rows(rows).map(|left| Some(Arc::new(left)));
         };
-        let direct = parts.iter().map(part).collect();
-        let count = if deep { all } else { parts.len() };
-        Self { parts: Some(Arc::new(Parts { direct, count })), ..self }
+        if rows.len() >= memory.rows() {
+            return Some(None);
+        }
+        let kept: Vec<bool> =
+            (0..memory.rows() as u32).map(|row| rows.binary_search(&row).is_err()).collect();
+        let left = filter_record_batch(memory.batch(), &BooleanArray::from(kept)).ok()?;
+        let left = without_dead_texts(&left).ok()?;
+        let left = Self::in_memory(self.account.number(), left, &self.account).ok()?;
+        Some(Some(Arc::new(left).as_rest_of(self, rows)))
+    }
+
+    /// The segments that it was made of, if it was.
+    pub(super) fn parts(&self) -> Option<&Arc<Parts>> {
+        self.parts.as_ref()
     }
 
     /// Those of `there` whose rows this segment has, if they are all there.
     pub(super) fn parts_among(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<Arc<Self>>> {
-        let mut found = Vec::new();
         // The parts still have what was deleted since.
-        self.parts.as_ref().filter(|_| self.deleted().is_empty())?.find(there, &mut found)?;
-        Some(found)
+        self.parts.as_ref().filter(|_| self.deleted().is_empty())?.among(there)
     }
 
-    /// Where the rows of a segment begin among the stored rows of this one, which was made of it and others.
-    pub(super) fn place_of_part(&self, part: u64) -> Option<usize> {
-        let direct = &self.parts.as_ref()?.direct;
-        let before = direct.iter().position(|there| there.id == part)?;
-        Some(direct.iter().take(before).map(|there| there.rows).sum())
+    /// Which of the stored rows are of none of `there`; `None` where all are new.
+    pub(super) fn rows_beyond(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<bool>> {
+        self.parts.as_ref().map(|parts| parts.rows_beyond(there))
+    }
+
+    /// Where a stored row of another segment, of which this one was made, is among the stored rows of this one.
+    pub(super) fn place_of_row(&self, segment: u64, row: u32) -> Option<u32> {
+        self.parts.as_ref()?.place_of_row(segment, row)
+    }
+
+    /// Whether it was made of a segment and perhaps others.
+    pub(super) fn is_made_of(&self, segment: u64) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.have(segment))
+    }
+
+    /// The stored rows that another segment has and this one has lost, sorted; `None` for one that is not what is left of that one.
+    pub(super) fn lost_of(&self, other: &Self) -> Option<Vec<u32>> {
+        if self.is_stored_with(other) {
+            return Some(self.deleted().beyond(other.deleted()));
+        }
+        let mut lost = self.parts.as_ref()?.lost_of(other.id, self.deleted())?;
+        lost.retain(|row| !other.deleted().contains(*row as usize));
+        Some(lost)
     }
 
     /// Whether both have the same stored rows, of which others may be deleted.
@@ -235,19 +259,6 @@ impl Segment {
             }
             Place::File(file, _) => file.read(schema, batch_rows, selected),
         }
-    }
-}
-
-impl Parts {
-    fn find(&self, there: &HashMap<u64, &Arc<Segment>>, found: &mut Vec<Arc<Segment>>) -> Option<()> {
-        for Part { id, below, .. } in &self.direct {
-            match (there.get(id), below) {
-                (Some(segment), _) => found.push(Arc::clone(segment)),
-                (None, Some(below)) => below.find(there, found)?,
-                (None, None) => return None,
-            }
-        }
-        Some(())
     }
 }
 

@@ -392,6 +392,20 @@ impl Snapshot {
         Ok(Self { version, defaults, catalogs, notes })
     }
 
+    /// What a transaction that began with `base` makes of a later state.
+    ///
+    /// Fails with [`Error::Conflict`] as a commit does.
+    pub fn rebased(base: &Arc<Self>, changed: &Arc<Self>, head: &Arc<Self>) -> Result<Arc<Self>, Error> {
+        if Arc::ptr_eq(base, head) {
+            return Ok(Arc::clone(changed));
+        }
+        if base.same(changed) {
+            return Ok(Arc::clone(head));
+        }
+        let sides = Sides { base: base.as_ref(), changed: changed.as_ref(), head: head.as_ref() };
+        Ok(Arc::new(Self::merge(sides)?.in_place_of(head)))
+    }
+
     /// A changed copy of the head, which is no new version yet.
     pub(super) fn in_place_of(self, head: &Self) -> Self {
         Self { version: head.version, ..self }

@@ -156,7 +156,10 @@ impl Table {
             if let Some(segment) = place.take().filter(|segment| gone.len() < segment.rows()) {
                 *place = match segment.without_rows(&gone) {
                     Some(smaller) => Some(Arc::new(smaller)),
-                    None => self.filtered(store, &segment, &gone)?,
+                    None => {
+                        let rest = self.filtered(store, &segment, &gone)?;
+                        rest.map(|rest| rest.as_rest_of(&segment, &gone))
+                    }
                 };
             }
             Ok(())
@@ -289,6 +292,23 @@ impl Table {
         };
         let rows = alone(self, other).into_iter().map(lost).filter(|segment| segment.rows() > 0);
         self.with_segments(rows.collect())
+    }
+
+    /// Whether no row at these addresses of an earlier state has been changed since. Rows that were only moved are found again, unless
+    /// too much has become of them.
+    pub fn has_rows_at(&self, addresses: &[u64], earlier: &Self) -> bool {
+        addresses.iter().all(|address| {
+            let (position, row) = split(*address);
+            let before = usize::try_from(position).ok().and_then(|at| earlier.segments.get(at));
+            before.is_some_and(|before| {
+                self.segments.iter().any(|now| {
+                    let is_stored = now.id() == before.id() || now.is_stored_with(before);
+                    let place =
+                        if is_stored { Some(row as u32) } else { now.place_of_row(before.id(), row as u32) };
+                    place.is_some_and(|place| !now.deleted().contains(place as usize))
+                })
+            })
+        })
     }
 
     /// The table that a provider reads, if it reads all columns of one of ours and nothing else.

@@ -83,7 +83,7 @@ class Client:
 
 def is_conflict(error):
     text = str(error)
-    return "by another transaction" in text or "other writers were first" in text
+    return any(word in text for word in ("by another transaction", "other writers were first", "deadlock detected"))
 
 
 def inherited(ledger, kind, index, of):

@@ -26,7 +26,7 @@ use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{
-    CacheStatement, CursorStatement, DatabaseStatement, SessionStatement, TransactionStatement,
+    CacheStatement, CursorStatement, DatabaseStatement, RowLock, SessionStatement, TransactionStatement,
 };
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -144,9 +144,21 @@ pub struct AuthorizedPlan {
     /// Whether it is a lookup by a key, once somebody has asked.
     lookup: Arc<OnceLock<Option<LookupForm>>>,
     bound: Option<Arc<BoundLookup>>,
+    /// How its rows are locked.
+    row_lock: Option<RowLock>,
 }
 
 impl AuthorizedPlan {
+    /// The same for a query that locks its rows, if it does.
+    pub(crate) fn with_row_lock(self, row_lock: Option<RowLock>) -> Self {
+        Self { row_lock, ..self }
+    }
+
+    /// How the query locks its rows, if it says so.
+    pub fn row_lock(&self) -> Option<RowLock> {
+        self.row_lock
+    }
+
     /// The same with the text that it was planned from.
     pub(crate) fn with_text(self, text: &str) -> Self {
         Self { text: Some(text.into()), ..self }
@@ -359,6 +371,7 @@ impl AuthorizedPlan {
             optimized: Arc::default(),
             lookup: Arc::default(),
             bound: None,
+            row_lock: self.row_lock,
         }
     }
 }
@@ -448,6 +461,7 @@ fn permitted(
         optimized,
         lookup: Arc::default(),
         bound: None,
+        row_lock: None,
     })
 }
 

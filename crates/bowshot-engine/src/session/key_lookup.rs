@@ -327,12 +327,20 @@ fn is_key(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     })
 }
 
+pub(super) fn value(expr: &Expr, parameters: Option<&ParamValues>) -> Option<ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Placeholder(placeholder) => parameter(&placeholder.id, parameters),
+        _ => None,
+    }
+}
+
 fn parameter(name: &str, values: Option<&ParamValues>) -> Option<ScalarValue> {
     Some(values?.get_placeholders_with_values(name).ok()?.value)
 }
 
 /// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
-fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
+pub(super) fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
     if !is_alike(&value.data_type(), data_type) {
         return None;
     }

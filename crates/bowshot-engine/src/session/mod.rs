@@ -18,6 +18,7 @@ mod plan_templates;
 mod planning;
 mod query;
 mod repeatable;
+pub(crate) mod row_keys;
 mod scratch;
 mod search_path;
 mod sorted_joins;
@@ -148,6 +149,14 @@ impl EngineSession {
     /// The tables as they are now.
     pub fn pin(&self) -> Pinned {
         self.tables.pin()
+    }
+
+    /// The newest state of the tables, and what a transaction that began with `base` makes of it.
+    ///
+    /// # Errors
+    /// `Conflict` when it has changed what another one has changed since.
+    pub(crate) fn rebased(&self, base: &Pinned, changed: &Pinned) -> Result<[Pinned; 2]> {
+        self.tables.rebased(base, changed)
     }
 
     /// Makes what a transaction has changed visible, all at once: to everybody, and of the session's own tables to itself; with it the

@@ -13,7 +13,7 @@ use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{
-    AccessStatement, CopyStatement, MaintenanceStatement, SessionStatement, Statement, is_small,
+    AccessStatement, CopyStatement, MaintenanceStatement, RowLock, SessionStatement, Statement, is_small,
 };
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Planned;
@@ -48,6 +48,7 @@ impl EngineSession {
         self.leave_connection().await;
         let source = Source { text: sql, dialect: plan::dialect(&options).name() };
         let mut statement = plan::parse(&options, sql)?;
+        let row_lock = RowLock::from_statement(&statement);
         let is_asked_again = matches!(statement, Statement::Sql(_) | Statement::Explain(_))
             && self.asks_again()
             && pinned.input().is_none();
@@ -58,6 +59,7 @@ impl EngineSession {
             Some(literals) => self.plan_by_template((statement, literals), pinned, source).await?,
             None => self.plan_parsed(statement, pinned, source).await?,
         };
+        let plan = plan.with_row_lock(row_lock);
         let plan = if is_asked_again { plan.with_text(sql) } else { plan };
         if is_reusable && is_query {
             self.keep_plan(sql, options, &plan);

@@ -1,25 +1,29 @@
-//! One transaction: the state at its begin, the state that its statements have made, and the way back to savepoints.
+//! One transaction: the state that it sees, the state that its statements have made of that, and the way back to savepoints.
 //!
 //! All of it is immutable snapshots, so that a savepoint is a pointer and a rollback forgets one. What changed is found out
 //! at commit, where the stores compare the two states.
 
-use bowshot_api::{Error, Reason, Result, SavepointId};
+use crate::session::EngineSession;
+use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Transaction {
-    /// What it saw first and what it has made of that; none before its first statement.
+    /// None before its first statement.
     states: Option<States>,
     read_only: bool,
     /// Of the session where the transaction was begun without one, from its first statement on.
     isolation: Option<Isolation>,
     has_run: bool,
+    /// Whether the server has rolled it back, which its client may not know.
+    has_failed: bool,
     savepoints: Vec<Savepoint>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct States {
+    /// The tables of everybody as it sees them.
     base: Pinned,
     current: Pinned,
 }
@@ -29,7 +33,7 @@ struct Savepoint {
     id: SavepointId,
     name: String,
     /// None if there had been no statement.
-    state: Option<Pinned>,
+    states: Option<States>,
 }
 
 /// Savepoints of one transaction.
@@ -38,7 +42,8 @@ const MAX_SAVEPOINTS: usize = 1_000;
 impl Transaction {
     /// A transaction that has seen nothing yet.
     pub fn new(read_only: bool) -> Self {
-        Self { states: None, read_only, isolation: None, has_run: false, savepoints: Vec::new() }
+        let (has_run, has_failed) = (false, false);
+        Self { states: None, read_only, isolation: None, has_run, has_failed, savepoints: Vec::new() }
     }
 
     /// Says whether the statements from now on only read.
@@ -82,7 +87,51 @@ impl Transaction {
         &states.current
     }
 
-    /// What it saw first and what it has made of that, if it has seen anything.
+    /// Moves what it sees of the tables to their newest state: at READ COMMITTED with what it has changed, at other levels only before
+    /// its first statement has run.
+    ///
+    /// # Errors
+    /// `Conflict` when it has changed what another one has changed since.
+    pub fn advance(&mut self, session: &EngineSession) -> Result<()> {
+        let (Some(states), Some(isolation)) = (&self.states, self.isolation) else { return Ok(()) };
+        let [base, current] = if isolation == Isolation::ReadCommitted {
+            session.rebased(&states.base, &states.current)?
+        } else if self.has_run {
+            return Ok(());
+        } else {
+            let newest = session.pin().isolated(isolation);
+            [newest.clone(), newest]
+        };
+        self.states = Some(States { base, current });
+        Ok(())
+    }
+
+    /// Whether each of its statements sees what is committed by then.
+    pub fn is_read_committed(&self) -> bool {
+        self.isolation == Some(Isolation::ReadCommitted)
+    }
+
+    /// Rolls it back before its client does.
+    pub fn fail(&mut self) {
+        (self.states, self.has_failed) = (None, true);
+        self.savepoints.clear();
+    }
+
+    /// Checks that the server has not rolled it back.
+    ///
+    /// # Errors
+    /// `Conflict` if it has.
+    pub fn check(&self) -> Result<()> {
+        if self.has_failed {
+            let message = "the transaction was rolled back, since another one was in its way";
+            return Err(
+                Error::new(ErrorKind::Conflict, message).with_hint("end it with ROLLBACK, and run it again")
+            );
+        }
+        Ok(())
+    }
+
+    /// What it sees of the tables of everybody and what it has made of that, if it has seen anything.
     pub fn change(&self) -> Option<(&Pinned, &Pinned)> {
         self.states.as_ref().map(|states| (&states.base, &states.current))
     }
@@ -111,14 +160,13 @@ impl Transaction {
     pub fn savepoint(&mut self, name: &str) -> Result<SavepointId> {
         if self.savepoints.len() >= MAX_SAVEPOINTS {
             return Err(Error::new(
-                bowshot_api::ErrorKind::LimitReached,
+                ErrorKind::LimitReached,
                 format!("the transaction has {MAX_SAVEPOINTS} savepoints, which is the limit"),
             )
             .with_hint("release some of them"));
         }
         let id = SavepointId::random();
-        let state = self.states.as_ref().map(|states| states.current.clone());
-        self.savepoints.push(Savepoint { id, name: name.to_owned(), state });
+        self.savepoints.push(Savepoint { id, name: name.to_owned(), states: self.states.clone() });
         Ok(id)
     }
 
@@ -159,7 +207,9 @@ impl Transaction {
         let position = self.position(id)?;
         self.savepoints.truncate(position + 1);
         if let (Some(savepoint), Some(states)) = (self.savepoints.last(), &mut self.states) {
-            states.current = savepoint.state.clone().unwrap_or_else(|| states.base.clone());
+            // What was changed before it was changed of the state that was seen by then.
+            let before = States { base: states.base.clone(), current: states.base.clone() };
+            *states = savepoint.states.clone().unwrap_or(before);
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ fn syntax() -> Vec<(Code, Value)> {
         (Code::SqlDefaultTransactionIsolation, Value::BigInt(i64::from(REPEATABLE_READ))),
         (
             Code::SqlSupportedTransactionsIsolationLevels,
-            Value::Bitmask(bits(&[REPEATABLE_READ, SERIALIZABLE])),
+            Value::Bitmask(bits(&[READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE])),
         ),
         // Results are read once, forward, and cannot be changed.
         (Code::SqlSupportedResultSetTypes, Value::Bitmask(bits(&[1]))),
@@ -109,6 +109,8 @@ const AS_WRITTEN: i64 = 0;
 const NULLS_HIGH: i64 = 0;
 /// `SQL_SUPPORTED_TRANSACTION_SAVEPOINT`
 const TRANSACTIONS_AND_SAVEPOINTS: i32 = 2;
+/// `SQL_TRANSACTION_READ_COMMITTED`.
+const READ_COMMITTED: u32 = 2;
 /// `SQL_TRANSACTION_REPEATABLE_READ`: snapshot isolation is at least that.
 const REPEATABLE_READ: u32 = 3;
 /// `SQL_TRANSACTION_SERIALIZABLE`, which a session asks for.

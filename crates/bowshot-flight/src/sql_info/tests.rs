@@ -102,7 +102,7 @@ fn what_drivers_ask_before_they_write() {
         (SqlInfo::SqlDdlTable, 1),
         (SqlInfo::SqlDefaultTransactionIsolation, 3),
         (SqlInfo::SqlTransactionsSupported, 1),
-        (SqlInfo::SqlSupportedTransactionsIsolationLevels, 1 << 3 | 1 << 4),
+        (SqlInfo::SqlSupportedTransactionsIsolationLevels, 1 << 2 | 1 << 3 | 1 << 4),
         (SqlInfo::SqlDataDefinitionCausesTransactionCommit, 0),
         (SqlInfo::SqlDataDefinitionsInTransactionsIgnored, 0),
         (SqlInfo::SqlBatchUpdatesSupported, 1),

@@ -3,7 +3,7 @@
 use crate::snapshot::Pinned;
 use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
-use bowshot_tables::TableStore;
+use bowshot_tables::{Snapshot, TableStore};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -28,6 +28,17 @@ impl SessionTables {
         // Both sides are taken under the lock, so that no commit can begin between them.
         let before = self.before.lock();
         before.clone().unwrap_or_else(|| self.newest())
+    }
+
+    /// The newest state, and what a transaction that began with `base` makes of it.
+    ///
+    /// # Errors
+    /// `Conflict` when it has changed what another one has changed since.
+    pub fn rebased(&self, base: &Pinned, changed: &Pinned) -> Result<[Pinned; 2]> {
+        let newest = self.pin();
+        let shared = Snapshot::rebased(base.shared(), changed.shared(), newest.shared())?;
+        let own = Snapshot::rebased(base.own(), changed.own(), newest.own())?;
+        Ok([newest.noting_as(base), Pinned::new(shared, own).noting_as(changed)])
     }
 
     /// Makes the changes between two states visible, all at once. Blocks while the store writes.

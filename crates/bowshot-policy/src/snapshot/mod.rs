@@ -18,6 +18,8 @@ type NameSet = Arc<Mutex<BTreeSet<EntryName>>>;
 /// What a transaction is sure of when it commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
+    /// Each of its statements has read what was committed when it began.
+    ReadCommitted,
     /// All that it has read was of one moment.
     Snapshot,
     /// It is as if all that write had run one after the other.

@@ -1,7 +1,7 @@
 //! Settings that the client changes, and session values that the engine asks for.
 
 use super::ClientSession;
-use crate::options::{DEFAULT_ISOLATION, Options};
+use crate::options::{DEFAULT_ISOLATION, ISOLATION, Options};
 use crate::setting_lookup::{self, SEARCH_PATH};
 use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
@@ -48,7 +48,9 @@ impl ClientSession {
         if name.eq_ignore_ascii_case(DEFAULT_ISOLATION) && self.transactions.current().is_some() {
             self.defer_isolation(&options, &mut changed);
         }
-        if changed.isolation() != options.isolation() {
+        // Another dialect may have another level, which is not that of the open transaction.
+        let is_chosen = changed.parameters.get(ISOLATION) != options.parameters.get(ISOLATION);
+        if is_chosen && changed.isolation() != options.isolation() {
             self.transactions.set_isolation(None, changed.isolation())?;
         }
         if let Some((key, value)) = setting {

@@ -188,3 +188,37 @@ async fn views_that_multiply_are_refused() {
     let error = session.start(&Request::sql("SELECT * FROM high")).await.expect_err("too large");
     assert_eq!(error.kind(), ErrorKind::LimitReached, "{error}");
 }
+
+#[tokio::test]
+async fn rows_are_locked_until_their_transaction_ends() {
+    let server = store(small());
+    let (first, second) = (session(&server).await, session(&server).await);
+    run(&first, "CREATE TABLE t (a BIGINT PRIMARY KEY, n BIGINT)").await;
+    run(&first, "INSERT INTO t VALUES (1, 0), (2, 0)").await;
+    let change = |n: i64| Request::sql(format!("UPDATE t SET n = n + {n} WHERE a = 1"));
+    for end in ["COMMIT", "ROLLBACK"] {
+        run(&first, "BEGIN ISOLATION LEVEL READ COMMITTED").await;
+        first.update(&change(1)).await.expect("nobody else is there");
+        run(&second, "UPDATE t SET n = n + 1 WHERE a = 2").await;
+        let waiting = {
+            let (second, change) = (Arc::clone(&second), change(10));
+            tokio::spawn(async move { second.update(&change).await })
+        };
+        let waits = || server.shared.live.by_principal(&Principal::anonymous());
+        assert!(
+            becomes(|| waits().iter().any(|it| it.state().waits_for().is_some_and(|on| on.contains("row"))))
+                .await
+        );
+        run(&first, end).await;
+        assert_eq!(waiting.await.expect("runs").expect("has the lock"), Some(1));
+    }
+    // The session that holds a lock closes.
+    run(&first, "BEGIN").await;
+    first.update(&change(100)).await.expect("nobody else is there");
+    first.close().await;
+    assert_eq!(second.update(&change(1000)).await.expect("has the lock"), Some(1));
+    let stayed = Request::sql("SELECT a FROM t WHERE (a = 1 AND n = 1021) OR (a = 2 AND n = 2)");
+    assert_eq!(rows(&server, &stayed).await, 2);
+    second.close().await;
+    becomes_idle(&server).await;
+}

@@ -49,7 +49,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "ask `system.table_history` for changes",
     ),
     ("load", "there are no extensions", BUILT_IN),
-    ("lock", "LOCK is not supported", "transactions have snapshot isolation and need no locks"),
+    ("lock", "LOCK is not supported", "rows are locked by `SELECT … FOR UPDATE`"),
     (
         "notify",
         "NOTIFY is not supported: there are no notifications",
@@ -59,7 +59,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("reindex", "REINDEX is not supported: there are no indexes", "statistics are kept with the rows"),
     ("security", "SECURITY LABEL is not supported", ALL_RIGHTS),
     ("unlisten", "UNLISTEN is not supported: there are no notifications", "there is nothing to undo"),
-    ("unlock", "UNLOCK is not supported", "transactions have snapshot isolation and need no locks"),
+    ("unlock", "UNLOCK is not supported", "locks of rows end with their transaction"),
 ];
 
 /// Words between CREATE and the kind of thing.

@@ -100,7 +100,7 @@ fn special(words: &mut StatementParser<'_>, session: bool) -> Result<Option<Sess
     Ok(None)
 }
 
-/// All levels below SERIALIZABLE are snapshot isolation, which is at least what they promise.
+/// The level of a transaction, or of those to come.
 fn transaction(words: &mut StatementParser<'_>, characteristics: bool) -> Result<SessionStatement> {
     let name = if characteristics { "default_transaction_isolation" } else { "transaction_isolation" };
     let mut statement = SessionStatement::Nothing;

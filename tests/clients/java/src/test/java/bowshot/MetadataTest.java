@@ -79,6 +79,7 @@ class MetadataTest {
         () -> assertTrue(metadata.supportsBatchUpdates()),
         () -> assertFalse(metadata.dataDefinitionCausesTransactionCommit()),
         () -> assertFalse(metadata.dataDefinitionIgnoredInTransactions()),
+        () -> assertTrue(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_READ_COMMITTED)),
         () -> assertTrue(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_REPEATABLE_READ)),
         () -> assertTrue(metadata.supportsTransactionIsolationLevel(Connection.TRANSACTION_SERIALIZABLE)),
         () -> assertTrue(metadata.supportsANSI92EntryLevelSQL()),

@@ -1,0 +1,205 @@
+//! The segments that one was made of, by which a commit finds their rows again: those that were united, and the one that lost a
+//! few rows and was written anew.
+
+use super::deleted_rows::DeletedRows;
+use super::segment::Segment;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
+const MAX_PARTS: usize = 4096;
+/// Segments below one another that are remembered, and how many stay of more.
+const MAX_DEPTH: usize = 64;
+const KEPT_DEPTH: usize = 32;
+
+/// See the module: segments whose rows were put one behind the other, in their order.
+#[derive(Debug)]
+pub(super) struct Parts {
+    direct: Vec<Part>,
+    /// Segments in this and below.
+    count: usize,
+    /// Segments below one another.
+    depth: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Part {
+    id: u64,
+    /// Rows as they were stored, deleted ones among them.
+    stored: usize,
+    /// Those of them that are not in the segment that was made of it.
+    deleted: DeletedRows,
+    /// What went into it.
+    below: Option<Arc<Parts>>,
+}
+
+impl Parts {
+    /// Of a segment that has the rows of these.
+    pub(super) fn united(parts: &[Arc<Segment>]) -> Arc<Self> {
+        let direct = parts.iter().map(|segment| Part::from_segment(segment, segment.deleted().clone()));
+        Arc::new(Self::bounded(direct.collect()))
+    }
+
+    /// Of a segment that has the rows of this one but for some. `None` where these are too many to be remembered.
+    pub(super) fn rest(whole: &Segment, gone: &[u32]) -> Option<Arc<Self>> {
+        let deleted = whole.deleted().with(gone, usize::MAX)?;
+        Some(Arc::new(Self::bounded(vec![Part::from_segment(whole, deleted)])))
+    }
+
+    fn bounded(direct: Vec<Part>) -> Self {
+        let mut all = Self::new(direct);
+        if all.count > MAX_PARTS || all.depth > MAX_DEPTH {
+            all = all.to_depth(KEPT_DEPTH);
+        }
+        if all.count > MAX_PARTS { all.to_depth(1) } else { all }
+    }
+
+    fn new(direct: Vec<Part>) -> Self {
+        let below = || direct.iter().filter_map(|part| part.below.as_ref());
+        let count = direct.len() + below().map(|parts| parts.count).sum::<usize>();
+        let depth = 1 + below().map(|parts| parts.depth).max().unwrap_or(0);
+        Self { direct, count, depth }
+    }
+
+    /// The same without what is deeper.
+    fn to_depth(&self, depth: usize) -> Self {
+        let below = |part: &Part| {
+            let parts = part.below.as_ref().filter(|_| depth > 1)?;
+            Some(Arc::new(parts.to_depth(depth - 1)))
+        };
+        Self::new(self.direct.iter().map(|part| Part { below: below(part), ..part.clone() }).collect())
+    }
+
+    /// Those of `there` whose rows these are, if they are all there.
+    pub(super) fn among(&self, there: &HashMap<u64, &Arc<Segment>>) -> Option<Vec<Arc<Segment>>> {
+        let mut found = Vec::new();
+        self.find(there, &mut found)?;
+        Some(found)
+    }
+
+    fn find(&self, there: &HashMap<u64, &Arc<Segment>>, found: &mut Vec<Arc<Segment>>) -> Option<()> {
+        for part in &self.direct {
+            match (there.get(&part.id), &part.below) {
+                (Some(segment), _) if part.deleted == *segment.deleted() => found.push(Arc::clone(segment)),
+                (None, Some(below)) if part.deleted.is_empty() => below.find(there, found)?,
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// For each row whether it is of none of `there`.
+    pub(super) fn rows_beyond(&self, there: &HashMap<u64, &Arc<Segment>>) -> Vec<bool> {
+        let mut all = Vec::new();
+        for part in &self.direct {
+            let rows = match &part.below {
+                _ if there.contains_key(&part.id) => vec![false; part.stored],
+                Some(below) => below.rows_beyond(there),
+                None => vec![true; part.stored],
+            };
+            let left = rows.into_iter().enumerate().filter(|(row, _)| !part.deleted.contains(*row));
+            all.extend(left.map(|(_, is_new)| is_new));
+        }
+        all
+    }
+
+    /// Whether a segment is among these or below.
+    pub(super) fn have(&self, segment: u64) -> bool {
+        let is_in = |part: &Part| part.below.as_ref().is_some_and(|below| below.have(segment));
+        self.direct.iter().any(|part| part.id == segment || is_in(part))
+    }
+
+    /// Where a stored row of a segment is among all rows. `None` if it is not among them.
+    pub(super) fn place_of_row(&self, segment: u64, row: u32) -> Option<u32> {
+        let mut first = 0;
+        for part in &self.direct {
+            let place = match &part.below {
+                _ if part.id == segment => Some(row),
+                Some(below) => below.place_of_row(segment, row),
+                None => None,
+            };
+            if let Some(place) = place {
+                let is_left = !part.deleted.contains(place as usize);
+                return is_left.then(|| first + part.deleted.place_among_left(place));
+            }
+            first += u32::try_from(part.stored - part.deleted.len()).ok()?;
+        }
+        None
+    }
+
+    /// The stored rows of a segment, of which alone these are what is left, that are gone, sorted; `deleted` are the rows that have gone
+    /// since.
+    pub(super) fn lost_of(&self, segment: u64, deleted: &DeletedRows) -> Option<Vec<u32>> {
+        let [part] = self.direct.as_slice() else { return None };
+        let mut lost = if part.id == segment {
+            part.deleted.numbers().to_vec()
+        } else {
+            part.below.as_ref()?.lost_of(segment, &part.deleted)?
+        };
+        let since: Vec<u32> = deleted.numbers().iter().map(|row| place_before(&lost, *row)).collect();
+        lost.extend(since);
+        lost.sort_unstable();
+        Some(lost)
+    }
+}
+
+impl Part {
+    fn from_segment(segment: &Segment, deleted: DeletedRows) -> Self {
+        Self { id: segment.id(), stored: segment.stored_rows(), deleted, below: segment.parts().cloned() }
+    }
+}
+
+/// The number that a row had before others went, which are sorted.
+fn place_before(gone: &[u32], row: u32) -> u32 {
+    let mut place = row;
+    for gone in gone {
+        if *gone > place {
+            break;
+        }
+        place += 1;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(id: u64, stored: usize, deleted: &[u32], below: Option<Parts>) -> Part {
+        let deleted = DeletedRows::default().with(deleted, usize::MAX).unwrap();
+        Part { id, stored, deleted, below: below.map(Arc::new) }
+    }
+
+    #[test]
+    fn rows_are_found_again_through_what_was_made_of_them() {
+        // 1 has lost row 2, what was left of it row 1, and that was united with 3 behind 4.
+        let first = Parts::new(vec![part(1, 5, &[2], None)]);
+        let second = Parts::new(vec![part(2, 4, &[1], Some(first))]);
+        assert_eq!(second.lost_of(1, &DeletedRows::default()), Some(vec![1, 2]));
+        let more = DeletedRows::default().with(&[1], usize::MAX).unwrap();
+        assert_eq!(second.lost_of(1, &more), Some(vec![1, 2, 3]));
+        let all =
+            Parts::new(vec![part(4, 2, &[], None), part(3, 3, &[], Some(second)), part(5, 1, &[], None)]);
+        let places: Vec<Option<u32>> = (0..5).map(|row| all.place_of_row(1, row)).collect();
+        assert_eq!(places, [Some(2), None, None, Some(3), Some(4)]);
+        assert_eq!((all.place_of_row(5, 0), all.place_of_row(9, 0)), (Some(5), None));
+        assert!(all.have(1) && all.have(5) && !all.have(9));
+        assert_eq!((all.lost_of(1, &DeletedRows::default()), all.count, all.depth), (None, 5, 3));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut parts = Parts::bounded(vec![part(0, 1000, &[], None)]);
+        for id in 1..200 {
+            parts = Parts::bounded(vec![part(id, 1000, &[], Some(parts))]);
+            assert!(parts.depth <= MAX_DEPTH);
+        }
+        assert!(parts.have(199) && parts.have(180) && !parts.have(0));
+        let wide = |first: u64| (first..first + 3000).map(|id| part(id, 1, &[], None)).collect::<Vec<Part>>();
+        let narrow = Parts::bounded(vec![
+            part(9000, 3000, &[], Some(Parts::new(wide(0)))),
+            part(9001, 3000, &[], Some(Parts::new(wide(4000)))),
+        ]);
+        assert_eq!(narrow.count, 2);
+    }
+}
