@@ -1,7 +1,7 @@
 //! Calls that the planner cannot take as they are written: named members of structs, functions that give rows, where a value
 //! would rank, and lambdas that have to hold for all elements.
 
-use super::{records, whole_rows};
+use super::{json_constructors, records, whole_rows};
 use crate::calls::{self, argument, cloned_values};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
@@ -98,6 +98,11 @@ impl VisitorMut for Functions {
         }
         match name.as_str() {
             "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
+            "json_array" | "json_object" => {
+                if let Some(made) = json_constructors::plain(function, &name, self.0) {
+                    *expr = made;
+                }
+            }
             "array_map" => lambda_last(function),
             "make_interval" => in_places(function, &INTERVAL_PARTS),
             "rank" | "dense_rank" | "percent_rank" | "cume_dist" if !function.within_group.is_empty() => {

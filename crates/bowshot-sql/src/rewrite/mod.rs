@@ -19,6 +19,7 @@ mod groups;
 mod having;
 mod intervals;
 mod joins;
+mod json_constructors;
 mod likes;
 mod literals;
 mod mysql;
