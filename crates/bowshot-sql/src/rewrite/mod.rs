@@ -111,6 +111,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
     mysql::assigned_row(statement)?;
+    mysql::empty_row(statement);
     mysql::databases(statement, source.dialect);
     foreign_keys::as_notes(statement, source.dialect);
     spelled::names(statement, source.dialect);
