@@ -22,7 +22,7 @@ mod window;
 pub use aggregate::{interval_length, scaled_interval};
 pub use condition::balanced;
 pub use date::{add_in_zone, read_time};
-pub use json::{jsonb_key, normal_jsonb};
+pub use json::{json_unquote, jsonb_key, normal_jsonb};
 pub use plan_function::{PlanFunction, plan_function, plan_function_of};
 pub use planner::planners;
 pub use registry::{page, register};

@@ -76,6 +76,12 @@ pub fn jsonb_key() -> Arc<ScalarUDF> {
     })
 }
 
+/// The function that gives the text of a JSON string, and other JSON as it is.
+#[must_use]
+pub fn json_unquote() -> Arc<ScalarUDF> {
+    udf("json_unquote", takes_one, gives_text, unquoted)
+}
+
 fn field(given: &ScalarFunctionArgs, argument: usize) -> Result<&Field> {
     let field = given.arg_fields.get(argument).map(AsRef::as_ref);
     field.ok_or_else(|| internal_datafusion_err!("argument {argument} has no field"))

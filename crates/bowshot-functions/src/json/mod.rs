@@ -19,7 +19,7 @@ mod value;
 use crate::define::Function;
 
 pub(crate) use arguments::json_field;
-pub use construct::{jsonb_key, normal_jsonb};
+pub use construct::{json_unquote, jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
 pub(crate) use to_json::{key, write};
 
