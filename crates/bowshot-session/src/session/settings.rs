@@ -2,7 +2,7 @@
 
 use super::ClientSession;
 use crate::options::{DEFAULT_ISOLATION, Options};
-use crate::setting_lookup::{self, SEARCH_PATH};
+use crate::setting_lookup::{self, SEARCH_PATH, TIME_ZONE};
 use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
 use bowshot_engine::{Assignment, DialectName, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
@@ -210,7 +210,11 @@ impl Client for Me {
 
     fn setting(&self, name: &str) -> Result<Setting> {
         let known = setting_lookup::find(name)?;
-        let wanted = if name.eq_ignore_ascii_case(SEARCH_PATH) { SEARCH_PATH } else { known.name() };
+        let wanted = match known.name() {
+            _ if name.eq_ignore_ascii_case(SEARCH_PATH) => SEARCH_PATH,
+            option @ "time_zone" if !name.eq_ignore_ascii_case(option) => TIME_ZONE,
+            option => option,
+        };
         let settings = self.settings().into_iter();
         let mut found = settings.filter(|setting| setting.name == wanted);
         found.next().ok_or_else(|| Error::internal(format!("session option `{wanted}` is not shown")))
