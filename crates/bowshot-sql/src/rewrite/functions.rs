@@ -120,6 +120,11 @@ impl VisitorMut for Functions {
                     Err(error) => return ControlFlow::Break(error),
                 }
             }
+            "digest" => match sha1_digest(function) {
+                Ok(Some(hash)) => *expr = hash,
+                Ok(None) => {}
+                Err(error) => return ControlFlow::Break(error),
+            },
             // Lists and truths in DuckDB, rows in PostgreSQL.
             "generate_series" | "regexp_matches" if self.0 != DialectName::Postgres => {}
             "range" => {}
@@ -175,6 +180,16 @@ fn hash_of_bytes(function: &Function, algorithm: &str) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(bytes))] = list.args.as_slice() else { return Ok(None) };
     template::expression(&format!("digest(CAST(b AS BYTEA), '{algorithm}')"), &[("b", bytes)]).map(Some)
+}
+
+/// `digest(b, 'sha1')`, an algorithm that the planner's function lacks.
+fn sha1_digest(function: &Function) -> Result<Option<Expr>> {
+    match calls::arguments(function).as_deref() {
+        Some([bytes, Expr::Value(name)]) if matches!(&name.value, Value::SingleQuotedString(name) if name == "sha1") => {
+            template::expression("unhex(sha1(b))", &[("b", *bytes)]).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// `array_map(x -> x + 1, l)` of Doris and StarRocks is `array_transform(l, x -> x + 1)`.
