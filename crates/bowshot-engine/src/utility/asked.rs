@@ -51,6 +51,12 @@ impl Asked<'_> {
     /// `NotFound`.
     pub(crate) fn table(&self, name: &ObjectName) -> Result<EntryName> {
         let full = self.names.resolve(name)?;
+        // As in queries, a table of the session hides one of the default schema also where that is named.
+        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &full.name);
+        let (catalog, schema) = (&self.names.default_catalog, &self.names.default_schema);
+        if (&full.catalog, &full.schema) == (catalog, schema) && self.visible.has(&own) {
+            return Ok(own);
+        }
         if self.visible.has(&full) {
             return Ok(full);
         }
