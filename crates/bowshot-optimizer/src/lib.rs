@@ -20,6 +20,7 @@ mod drop_ordering;
 mod excluded_rows;
 mod expressions;
 mod floats;
+mod frame_offsets;
 mod grouping_sets;
 mod integers;
 mod join_order;

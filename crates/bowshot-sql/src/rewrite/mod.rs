@@ -66,6 +66,7 @@ pub use catalog::{array_elements, array_parts};
 pub use changes::{NamedChanges, changes};
 pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
+pub use frames::FRAME_OFFSET;
 pub use group_keys::{KeyedTable, add_dependent_columns};
 pub use order_names::KEPT_APART;
 pub(crate) use outer_aggregates::is_aggregate;
