@@ -46,6 +46,19 @@ def test_a_prepared_statement_shows_what_the_session_has_now(address):
         assert shown("EXECUTE p") == (2,)
 
 
+def test_a_session_ends_another_one_of_its_user(address):
+    with psycopg.connect(**address, autocommit=True) as one, psycopg.connect(**address, autocommit=True) as other:
+        number = other.info.backend_pid
+        assert other.execute("SELECT pg_backend_pid()").fetchone() == (number,)
+        assert one.execute("SELECT pg_cancel_backend(%s), pg_terminate_backend(NULL)", [number]).fetchone() == (True, None)
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        assert one.execute("SELECT pg_terminate_backend(%s)", [number]).fetchone() == (True,)
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            other.execute("SELECT 1")
+        assert other.broken
+        assert one.execute("SELECT pg_terminate_backend(%s)", [number]).fetchone() == (False,)
+
+
 NO_INDEX = ("00000", "the index has no effect: there are no indexes")
 NO_KEY = ("00000", "foreign keys are stored and shown, but not enforced")
 # Statements, and the SQLSTATE and message of the notice that each brings.

@@ -61,6 +61,12 @@ pub trait Client: Send + Sync + std::fmt::Debug {
     /// The number of the session, for clients that know sessions by numbers.
     fn number(&self) -> i32;
 
+    /// Cancels what another session of the user runs; whether there is one of that number.
+    fn cancel_statements(&self, number: i32) -> bool;
+
+    /// Ends a session of the user; whether there is one of that number.
+    fn end_session(&self, number: i32) -> bool;
+
     /// Rows that the last statement has changed, or −1.
     fn changed_rows(&self) -> i64;
 

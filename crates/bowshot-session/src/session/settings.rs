@@ -2,6 +2,7 @@
 
 use super::ClientSession;
 use crate::options::{DEFAULT_ISOLATION, Options};
+use crate::session_statements::stop_by_number;
 use crate::setting_lookup::{self, SEARCH_PATH, TIME_ZONE};
 use crate::settings_view;
 use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
@@ -242,7 +243,16 @@ impl Client for Me {
     }
 
     fn number(&self) -> i32 {
-        self.0.upgrade().map_or(0, |me| me.number)
+        self.0.upgrade().map_or(0, |me| me.number())
+    }
+
+    fn cancel_statements(&self, number: i32) -> bool {
+        self.0.upgrade().is_some_and(|me| stop_by_number(&me, number).is_some())
+    }
+
+    fn end_session(&self, number: i32) -> bool {
+        let ended = self.0.upgrade().and_then(|me| stop_by_number(&me, number));
+        ended.inspect(|session| session.end()).is_some()
     }
 
     fn changed_rows(&self) -> i64 {

@@ -191,6 +191,7 @@ pub fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
     let spec = spec.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
     let stable = spec.map(|spec| (spec, Volatility::Stable));
     let changing = settings::CHANGING.iter().chain(random::CHANGING).chain(sleep::FUNCTIONS);
+    let changing = changing.chain(administration::CHANGING);
     let all = stable.chain(changing.map(|spec| (spec, Volatility::Volatile)));
     let all = all.map(|(spec, volatility)| ScalarUDF::from(SessionFunction::new(spec, facts, volatility)));
     all.chain([random::function(facts)]).collect()

@@ -13,8 +13,6 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("benchmark", (2, 2), LONG, |_| {
         refused("benchmark", "`EXPLAIN ANALYZE` tells where the time of a query goes")
     }),
-    spec("pg_cancel_backend", (1, 1), TEXT, |_| refused("pg_cancel_backend", "send `KILL QUERY id`")),
-    spec("pg_terminate_backend", (1, 2), TEXT, |_| refused("pg_terminate_backend", "send `KILL SESSION id`")),
     locked("pg_advisory_lock", (1, 2)),
     locked("pg_advisory_lock_shared", (1, 2)),
     locked("pg_advisory_xact_lock", (1, 2)),
