@@ -217,12 +217,11 @@ impl ClientSession {
         self.named.clear();
         self.transactions.clear();
         self.forget_token();
-        for statement in self.server.live.by_session(self.id) {
-            if statement.result().is_none() {
-                statement.cancel();
-            }
-        }
+        let statements = self.server.live.by_session(self.id).into_iter();
+        let pending = statements.filter(|statement| statement.result().is_none());
+        pending.for_each(|statement| statement.cancel());
         self.server.results.session_closed(self.id);
+        self.engine.release_locks();
         self.server.sessions.remove(self.id);
         self.ended.notify_waiters();
     }

@@ -41,6 +41,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
             session.engine().drop_temporary().await?;
             session.named().clear();
             session.transactions().cursors().clear();
+            session.engine().release_locks();
             session.reset_all();
             Ok(())
         }

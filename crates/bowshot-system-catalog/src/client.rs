@@ -1,6 +1,6 @@
 //! What the engine asks the session of a client: its settings, named statements and cursors, which live above the engine.
 
-use bowshot_api::Result;
+use bowshot_api::{Result, TransactionId};
 use datafusion::config::{ConfigOptions, Dialect};
 use std::sync::{Arc, OnceLock};
 
@@ -60,6 +60,9 @@ pub trait Client: Send + Sync + std::fmt::Debug {
 
     /// The number of the session, for clients that know sessions by numbers.
     fn number(&self) -> i32;
+
+    /// The open transaction of the session, if there is one.
+    fn transaction(&self) -> Option<TransactionId>;
 
     /// Cancels what another session of the user runs; whether there is one of that number.
     fn cancel_statements(&self, number: i32) -> bool;

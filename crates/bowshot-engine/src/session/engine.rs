@@ -33,6 +33,7 @@ use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
 use bowshot_query_task::QueryRuntime;
 use bowshot_query_task::{Budget, Planning, QueryTask, propagate};
+use bowshot_system_catalog::named_locks::NamedLocks;
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_tables::TableStore;
 use configured::template;
@@ -123,6 +124,7 @@ pub(crate) struct Shared {
     pub(crate) spare_states: Arc<SpareStates>,
     pub(crate) plans: Arc<PlanCache>,
     pub(crate) views: KnownViews,
+    pub(crate) locks: Arc<NamedLocks>,
     /// Held by a commit that refreshes views.
     commit_turn: tokio::sync::Mutex<()>,
     distribution: OnceLock<Arc<dyn Distribution>>,
@@ -271,6 +273,7 @@ impl Engine {
             spare_states: Arc::default(),
             plans,
             views: KnownViews::default(),
+            locks: Arc::default(),
             commit_turn: tokio::sync::Mutex::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),

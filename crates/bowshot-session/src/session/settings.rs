@@ -5,7 +5,7 @@ use crate::options::{DEFAULT_ISOLATION, Options};
 use crate::session_statements::stop_by_number;
 use crate::setting_lookup::{self, SEARCH_PATH, TIME_ZONE};
 use crate::settings_view;
-use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
+use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result, TransactionId};
 use bowshot_engine::{Assignment, DialectName, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 use bowshot_policy::snapshot::Isolation;
 use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting};
@@ -244,6 +244,10 @@ impl Client for Me {
 
     fn number(&self) -> i32 {
         self.0.upgrade().map_or(0, |me| me.number())
+    }
+
+    fn transaction(&self) -> Option<TransactionId> {
+        self.0.upgrade()?.transactions.current()
     }
 
     fn cancel_statements(&self, number: i32) -> bool {

@@ -1,4 +1,4 @@
-//! What PostgreSQL's clients ask about the server and its upkeep: locks, sizes, rights as texts, encodings.
+//! What PostgreSQL's clients ask about the server and its upkeep: sizes, rights as texts, encodings.
 
 use crate::client::Client;
 use crate::functions::{BOOL, Call, FunctionSpec, INT, LONG, LONGS, TEXT, spec, text};
@@ -13,10 +13,6 @@ const ONE: (usize, usize) = (1, 1);
 const INSTANT: fn() -> DataType = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    // A function without a value shows an empty text.
-    spec("pg_advisory_unlock_all", NONE, TEXT, |_| text("")),
-    spec("pg_advisory_unlock", (1, 2), BOOL, |_| truth(false)),
-    spec("pg_advisory_unlock_shared", (1, 2), BOOL, |_| truth(false)),
     spec("pg_tablespace_location", ONE, TEXT, |_| text("")),
     spec("pg_tablespace_size", ONE, LONG, all_bytes),
     spec("pg_database_size", ONE, LONG, all_bytes),

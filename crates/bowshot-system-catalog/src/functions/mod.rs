@@ -4,6 +4,7 @@
 mod about_tables;
 mod about_types;
 mod administration;
+mod locks;
 mod nullary;
 mod numbered;
 mod objects;
@@ -15,6 +16,7 @@ mod settings;
 mod sleep;
 
 use crate::client::{ClientSlot, Flavour};
+use crate::named_locks::SessionLocks;
 use crate::pg_catalog::oids;
 use crate::statement_tables::StatementTables;
 use bowshot_api::Principal;
@@ -44,6 +46,7 @@ pub struct Facts {
     pub tables: Arc<dyn TableLookup>,
     pub client: ClientSlot,
     pub seeded: SeededRandom,
+    pub locks: SessionLocks,
 }
 
 /// Tables that are not in the snapshot of the session: those of files, of the server and of external databases.
@@ -191,7 +194,7 @@ pub fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
     let spec = spec.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
     let stable = spec.map(|spec| (spec, Volatility::Stable));
     let changing = settings::CHANGING.iter().chain(random::CHANGING).chain(sleep::FUNCTIONS);
-    let changing = changing.chain(administration::CHANGING);
+    let changing = changing.chain(administration::CHANGING).chain(locks::FUNCTIONS);
     let all = stable.chain(changing.map(|spec| (spec, Volatility::Volatile)));
     let all = all.map(|(spec, volatility)| ScalarUDF::from(SessionFunction::new(spec, facts, volatility)));
     all.chain([random::function(facts)]).collect()
