@@ -64,6 +64,9 @@ pub trait Client: Send + Sync + std::fmt::Debug {
     /// The open transaction of the session, if there is one.
     fn transaction(&self) -> Option<TransactionId>;
 
+    /// Whether the open transaction may change nothing.
+    fn is_read_only(&self) -> bool;
+
     /// Cancels what another session of the user runs; whether there is one of that number.
     fn cancel_statements(&self, number: i32) -> bool;
 

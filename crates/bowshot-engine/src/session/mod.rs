@@ -45,6 +45,7 @@ use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{SeenFiles, SessionAccess};
 use bowshot_query_task::{QueryTask, run_blocking_if};
 use bowshot_system_catalog::client::ClientSlot;
+use bowshot_system_catalog::functions::sequences::GivenNumbers;
 use bowshot_system_catalog::functions::{Facts, SeededRandom};
 use bowshot_system_catalog::named_locks::SessionLocks;
 use bowshot_types::result_metadata;
@@ -72,6 +73,7 @@ pub struct EngineSession {
     client: ClientSlot,
     seeded: SeededRandom,
     locks: SessionLocks,
+    numbers: GivenNumbers,
     scratch: bool,
     spare: Arc<SpareState>,
     plans: Arc<SessionPlans>,
@@ -96,6 +98,7 @@ impl EngineSession {
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
         let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
+        let numbers = GivenNumbers::default();
         let (plans, locks) =
             (SessionPlans::new(&shared.plans, &principal.name), SessionLocks::new(&shared.locks));
         let gate = Arc::new(SessionAccess::new(&shared.access, &principal, &tables));
@@ -113,11 +116,26 @@ impl EngineSession {
                 client: client.clone(),
                 seeded: seeded.clone(),
                 locks: locks.clone(),
+                numbers: numbers.clone(),
             };
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
         let ahead = false;
-        Self { context, shared, principal, tables, gate, client, seeded, locks, scratch, spare, plans, ahead }
+        Self {
+            context,
+            shared,
+            principal,
+            tables,
+            gate,
+            client,
+            seeded,
+            locks,
+            numbers,
+            scratch,
+            spare,
+            plans,
+            ahead,
+        }
     }
 
     /// Releases the locks that the session has taken.

@@ -55,6 +55,7 @@ mod returned_states;
 pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod secrets;
+mod sequences;
 mod tuple_assignment;
 mod values;
 

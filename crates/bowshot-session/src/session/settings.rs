@@ -250,6 +250,10 @@ impl Client for Me {
         self.0.upgrade()?.transactions.current()
     }
 
+    fn is_read_only(&self) -> bool {
+        self.0.upgrade().is_some_and(|me| me.transactions.is_read_only())
+    }
+
     fn cancel_statements(&self, number: i32) -> bool {
         self.0.upgrade().is_some_and(|me| stop_by_number(&me, number).is_some())
     }
