@@ -51,14 +51,15 @@ impl Asked<'_> {
     /// `NotFound`.
     pub(crate) fn table(&self, name: &ObjectName) -> Result<EntryName> {
         let full = self.names.resolve(name)?;
-        if self.visible.has(&full) {
-            return Ok(full);
-        }
-        // As in queries, the session's own tables are also in the default schema where that has no such table.
+        // In MySQL, tables of the session hide those of the default schema also where that is named.
         let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &full.name);
         let (catalog, schema) = (&self.names.default_catalog, &self.names.default_schema);
-        if (&full.catalog, &full.schema) == (catalog, schema) && self.visible.has(&own) {
+        let may_be_own = (&full.catalog, &full.schema) == (catalog, schema);
+        if may_be_own && self.flavour() == Flavour::MySql && self.visible.has(&own) {
             return Ok(own);
+        }
+        if self.visible.has(&full) {
+            return Ok(full);
         }
         // A name of two parts may say catalog and table, where the schema is the one that is always there.
         if let [_, _] = name.0.as_slice() {

@@ -38,7 +38,20 @@ pub(super) fn created(statement: &Statement, names: &Names) -> Result<Option<Ddl
     }
     let (start, step) = columns::sequence(sequence_options)?;
     let starts = sequence_options.iter().any(|option| matches!(option, SequenceOptions::StartWith(..)));
-    let start = if step < 0 && !starts { -1 } else { start };
+    let least = sequence_options.iter().find_map(|option| match option {
+        SequenceOptions::MinValue(least) => least.as_ref(),
+        _ => None,
+    });
+    let start = match least {
+        _ if starts => start,
+        Some(least) => columns::number(least)?,
+        None if step < 0 => -1,
+        None => start,
+    };
+    if step < 0 && least.is_some() {
+        return Err(Error::unsupported("MINVALUE of a sequence that goes down is not supported")
+            .with_hint("leave it out"));
+    }
     let name = names.new_name(name, *temporary)?;
     let column = Arc::new(Field::new(COLUMN, DataType::Int64, false));
     let definition = Definition {

@@ -2,6 +2,7 @@
 //! so that it says what it did not expect.
 
 mod composed_types;
+mod sequence_options;
 mod table_clauses;
 
 use crate::statement_parser::take_word;
@@ -46,7 +47,8 @@ fn edits(tokens: &[TokenWithSpan], sql: &str) -> Vec<Edit> {
     let mut edits = match (first.as_str(), second.as_str()) {
         ("create", _) => {
             let edits = table_clauses::edits(&text, sql).into_iter();
-            edits.chain(cloned(&text)).chain(refresh_clause(&text)).collect()
+            let edits = edits.chain(cloned(&text)).chain(refresh_clause(&text));
+            edits.chain(sequence_options::in_order(&text)).collect()
         }
         ("alter", "view" | "materialized") => renamed_view(&text).into_iter().collect(),
         ("replace", "into") => vec![replaced(&text)],
