@@ -141,7 +141,7 @@ fn get_lock(call: &Call<'_>) -> Result<ScalarValue> {
     if taken.by(call, &key)? {
         return Ok(ScalarValue::from(1_i64));
     }
-    let is_endless = seconds < 0.0 || seconds >= ENDLESS;
+    let is_endless = !(0.0..ENDLESS).contains(&seconds);
     let end = if is_endless { None } else { Duration::try_from_secs_f64(seconds).ok() };
     let end = end.and_then(|time| Instant::now().checked_add(time));
     Ok(ScalarValue::from(i64::from(wait_until(end, || taken.by(call, &key))?)))
