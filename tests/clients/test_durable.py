@@ -33,6 +33,21 @@ def versions(db, table):
 # Restarts.
 
 
+def test_sequences_give_no_number_twice(restart):
+    def numbers():
+        return [number for (number,) in db.rows("SELECT nextval('numbers') FROM generate_series(1, 50)")]
+
+    db = restart()
+    db.run("CREATE SEQUENCE numbers INCREMENT BY 3")
+    given = numbers() + numbers()
+    db = restart()
+    given += numbers()
+    assert len(set(given)) == 150 and all(number % 3 == 1 for number in given)
+    assert db.rows("SELECT setval('numbers', 100000)") == [(100000,)]
+    db = restart()
+    assert min(numbers()) > 100000
+
+
 def test_everything_is_kept(restart):
     db = restart()
     db.run(

@@ -3,6 +3,7 @@ zones of time."""
 
 import asyncio
 import datetime
+import time
 import zoneinfo
 
 import asyncpg
@@ -44,6 +45,43 @@ def test_a_prepared_statement_shows_what_the_session_has_now(address):
         connection.execute("DEALLOCATE p")
         connection.execute("PREPARE p AS SELECT 2")
         assert shown("EXECUTE p") == (2,)
+
+
+def test_a_session_ends_another_one_of_its_user(address):
+    with psycopg.connect(**address, autocommit=True) as one, psycopg.connect(**address, autocommit=True) as other:
+        number = other.info.backend_pid
+        assert other.execute("SELECT pg_backend_pid()").fetchone() == (number,)
+        assert one.execute("SELECT pg_cancel_backend(%s), pg_terminate_backend(NULL)", [number]).fetchone() == (True, None)
+        assert other.execute("SELECT 1").fetchone() == (1,)
+        assert one.execute("SELECT pg_terminate_backend(%s)", [number]).fetchone() == (True,)
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            other.execute("SELECT 1")
+        assert other.broken
+        assert one.execute("SELECT pg_terminate_backend(%s)", [number]).fetchone() == (False,)
+
+
+def test_advisory_locks_exclude_other_sessions(address):
+    def take(connection, call):
+        return connection.execute(f"SELECT {call}").fetchone()[0]
+
+    with psycopg.connect(**address, autocommit=True) as one, psycopg.connect(**address, autocommit=True) as other:
+        assert take(one, "pg_try_advisory_lock(7)") is True
+        assert take(other, "pg_try_advisory_lock(7)") is False
+        assert take(other, "pg_try_advisory_lock_shared(7)") is False
+        other.execute("SET statement_timeout = 100")
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            other.execute("SELECT pg_advisory_lock(7)")
+        assert take(one, "pg_advisory_unlock(7)") is True
+        with one.transaction():
+            assert take(one, "pg_try_advisory_xact_lock(7)") is True
+            assert take(other, "pg_try_advisory_lock(7)") is False
+        assert take(other, "pg_try_advisory_lock_shared(7)") is True
+        assert take(one, "pg_try_advisory_lock_shared(7)") is True
+        assert take(one, "pg_try_advisory_lock(7)") is False
+        other.close()
+        deadline = time.monotonic() + 10
+        while not take(one, "pg_try_advisory_lock(7)"):
+            assert time.monotonic() < deadline, "the lock outlived its session"
 
 
 NO_INDEX = ("00000", "the index has no effect: there are no indexes")

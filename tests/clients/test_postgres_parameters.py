@@ -55,6 +55,8 @@ def connection():
         ("SELECT sum(x) FROM (VALUES (%s), (%s)) v(x)", [1, 2], 3),
         ("SELECT substr('abcdef', %s, %s)", [2, 3], "bcd"),
         ("SELECT count(*) FROM generate_series(1, 10) LIMIT %s", [1], 10),
+        ("SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN %s PRECEDING AND %s FOLLOWING) FROM (VALUES (1), (2), (3)) v(x) ORDER BY 1 DESC", [1, 1], 6),
+        ("SELECT count(*) OVER (ORDER BY d RANGE %s PRECEDING) FROM held", [datetime.timedelta(days=7)], 1),
     ],
 )
 def test_values_keep_their_types(connection, sql, values, expected):
@@ -67,6 +69,7 @@ def test_values_keep_their_types(connection, sql, values, expected):
     "sql, oids",
     [
         ("SELECT coalesce($1, 1.5::float8)", [701]),
+        ("SELECT count(*) OVER (ORDER BY i ROWS $1 PRECEDING) FROM held", [20]),
         ("SELECT coalesce($1, n) FROM held", [1700]),
         ("SELECT CASE WHEN $1 THEN t ELSE $2 END FROM held", [16, 25]),
         ("SELECT CASE d WHEN $1 THEN 1 END FROM held", [1082]),

@@ -396,6 +396,14 @@ pub trait Session: Send + Sync + std::fmt::Debug {
 
     /// Ends the session: its queries stop, its prepared statements go. Later calls answer `NotFound`.
     async fn close(&self);
+
+    /// Takes the number that its connection has told the client for that by which others name the session.
+    fn set_number(&self, _: i32) {}
+
+    /// Waits until somebody has closed the session, whose connection is of no use then.
+    async fn until_closed(&self) {
+        std::future::pending().await
+    }
 }
 
 impl SubstraitPlan {

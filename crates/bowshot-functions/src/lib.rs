@@ -23,7 +23,7 @@ pub use aggregate::{interval_length, scaled_interval};
 pub use condition::balanced;
 pub use date::{add_in_zone, read_time};
 pub use json::{VARIANT_COMPARED, VariantPath, variant_column, variants_of, variants_of_json};
-pub use json::{call as json_call, jsonb_key, normal_jsonb};
+pub use json::{call as json_call, json_unquote, jsonb_key, normal_jsonb};
 pub use plan_function::{PlanFunction, plan_function, plan_function_of};
 pub use planner::planners;
 pub use registry::{page, register};

@@ -139,6 +139,9 @@ impl Connection {
         tokio::select! {
             biased;
             () = end.cancelled() => Err(Failure::new(1317, "70100", "the connection was killed").fatal()),
+            () = self.session.until_closed() => {
+                Err(Failure::new(1317, "70100", "the connection was killed").fatal())
+            }
             command = self.wire.command() => command,
             () = drain.cancelled() => {
                 Err(Failure::new(1053, "08S01", "server shutdown in progress").fatal())

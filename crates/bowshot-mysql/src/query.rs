@@ -21,6 +21,12 @@ impl Connection {
         let sql = executable(sql, SERVER_VERSION);
         let places = statement_spans(&sql, DialectName::MySql);
         if places.is_empty() {
+            // A comment alone is nothing to do, and no error.
+            if sql.split(';').next().is_some_and(|first| !first.trim().is_empty()) {
+                self.clear_diagnostics();
+                self.ok(0);
+                return Ok(());
+            }
             return Err(Failure::new(1065, "42000", "query was empty").into());
         }
         if places.len() > 1 && !self.is_multi {

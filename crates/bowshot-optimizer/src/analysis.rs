@@ -2,7 +2,7 @@
 //! catalog are plain DataFusion.
 
 use super::subqueries::{outer_types, unnest};
-use super::{excluded_rows, integers, null_masking, operators, set_operations_all};
+use super::{excluded_rows, frame_offsets, integers, null_masking, operators, set_operations_all};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -17,6 +17,7 @@ pub fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBuilder {
     state.scalar_functions().get_or_insert_default().extend(operators::functions());
     state.scalar_functions().get_or_insert_default().extend(null_masking::functions());
     state.scalar_functions().get_or_insert_default().push(excluded_rows::mark());
+    state.scalar_functions().get_or_insert_default().push(frame_offsets::mark());
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
     planners.insert(0, Arc::new(operators::UuidPlanner));
@@ -59,6 +60,7 @@ fn rules() -> Vec<Rule> {
     ];
     for rule in Analyzer::new().rules {
         if rule.name() == types.name() {
+            rules.push(plan_rule("frame_offsets", frame_offsets::with_offsets));
             rules.push(plan_rule("counted_copies", set_operations_all::counted_copies));
             rules.push(plan_rule("operators_of_sql", operators::operators_of_sql));
             rules.push(plan_rule("meeting_times", bowshot_types::meeting_times));

@@ -21,6 +21,7 @@ mod eager_aggregation;
 mod excluded_rows;
 mod expressions;
 mod floats;
+mod frame_offsets;
 pub mod fused_totals;
 mod grouping_sets;
 mod integers;

@@ -145,6 +145,11 @@ impl SessionAccess {
         }
     }
 
+    /// The store of the tables that everybody shares, which numbers the rows of all.
+    pub fn store(&self) -> &Arc<TableStore> {
+        &self.tables.shared
+    }
+
     /// What the session may do now with tables in this state.
     pub fn access(&self, pinned: &Pinned) -> Access {
         let settings = self.settings.now();

@@ -100,13 +100,12 @@ impl Connection {
         if self.wire.next_tag().is_none() {
             self.wire.flush().await?;
         }
+        let terminated = "terminating connection due to administrator command";
         tokio::select! {
             biased;
             message = self.wire.message() => message,
-            () = drain.cancelled() => {
-                let message = "terminating connection due to administrator command";
-                Err(Failure::new("57P01", message).fatal())
-            }
+            () = drain.cancelled() => Err(Failure::new("57P01", terminated).fatal()),
+            () = self.session.until_closed() => Err(Failure::new("57P01", terminated).fatal()),
             never = keep_alive(self.server.as_ref(), self.session.as_ref()) => match never {},
         }
     }

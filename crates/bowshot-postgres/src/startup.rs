@@ -38,6 +38,8 @@ pub(crate) async fn begin(
     }
     let principal = auth::authenticate(wire, server.as_ref(), user, origin).await?;
     let session = server.open_session(&principal).await.map_err(|error| Failure::from(error).fatal())?;
+    // What `pg_backend_pid()` gives is what the client knows.
+    session.set_number(key.process);
     let startup_options = match set_up(session.as_ref(), startup, user).await {
         Ok(startup_options) => startup_options,
         Err(failure) => {

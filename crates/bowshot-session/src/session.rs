@@ -30,9 +30,10 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Notify;
 use tracing::{Instrument, Span, info_span};
 use transaction_settings::SettingChanges;
 
@@ -41,7 +42,7 @@ use transaction_settings::SettingChanges;
 pub(crate) struct ClientSession {
     me: Weak<Self>,
     id: SessionId,
-    number: i32,
+    number: AtomicI32,
     principal: Principal,
     /// Expiry of the latest credentials; `None` for never.
     expires: Mutex<Option<SystemTime>>,
@@ -60,13 +61,15 @@ pub(crate) struct ClientSession {
     transactions: Transactions,
     used: Mutex<Instant>,
     closed: AtomicBool,
+    /// Wakes those who wait for the end.
+    ended: Notify,
     server: Arc<Shared>,
 }
 
 impl ClientSession {
     pub(crate) fn new(principal: Principal, engine: EngineSession, server: Arc<Shared>) -> Arc<Self> {
         let options = Options::new(&server.defaults);
-        let number = server.sessions.next_number();
+        let number = AtomicI32::new(server.sessions.next_number());
         Arc::new_cyclic(|me| {
             engine.attach(settings::asked(me));
             Self {
@@ -86,6 +89,7 @@ impl ClientSession {
                 transactions: Transactions::default(),
                 used: Mutex::new(Instant::now()),
                 closed: AtomicBool::new(false),
+                ended: Notify::new(),
                 server,
             }
         })
@@ -205,6 +209,24 @@ impl ClientSession {
         expires.is_some_and(|expires| expires <= now)
     }
 
+    /// See [`Session::close`].
+    pub(crate) fn end(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.prepared.clear();
+        self.named.clear();
+        self.transactions.clear();
+        self.forget_token();
+        let statements = self.server.live.by_session(self.id).into_iter();
+        let pending = statements.filter(|statement| statement.result().is_none());
+        pending.for_each(|statement| statement.cancel());
+        self.server.results.session_closed(self.id);
+        self.engine.release_locks();
+        self.server.sessions.remove(self.id);
+        self.ended.notify_waiters();
+    }
+
     pub(crate) fn check_open(&self) -> Result<()> {
         self.touch();
         if self.closed.load(Ordering::Acquire) {
@@ -215,7 +237,7 @@ impl ClientSession {
     }
 
     pub(crate) fn number(&self) -> i32 {
-        self.number
+        self.number.load(Ordering::Relaxed)
     }
 
     pub(crate) fn named(&self) -> &NamedStatements {
@@ -460,18 +482,21 @@ impl Session for ClientSession {
     }
 
     async fn close(&self) {
-        if !self.closed.swap(true, Ordering::AcqRel) {
-            self.prepared.clear();
-            self.named.clear();
-            self.transactions.clear();
-            self.forget_token();
-            for statement in self.server.live.by_session(self.id) {
-                if statement.result().is_none() {
-                    statement.cancel();
-                }
+        self.end();
+    }
+
+    fn set_number(&self, number: i32) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    async fn until_closed(&self) {
+        loop {
+            // Made before the look, so that no end is missed.
+            let ended = self.ended.notified();
+            if self.closed.load(Ordering::Acquire) {
+                return;
             }
-            self.server.results.session_closed(self.id);
-            self.server.sessions.remove(self.id);
+            ended.await;
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::session::ClientSession;
 use bowshot_api::{Error, LastWrite, OptionValue, QueryId, Reason, Result, SessionId};
 use bowshot_engine::{Assignment, Discarded, Killed, SessionStatement};
+use std::sync::Arc;
 
 /// Runs a statement on the session.
 ///
@@ -40,6 +41,7 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
             session.engine().drop_temporary().await?;
             session.named().clear();
             session.transactions().cursors().clear();
+            session.engine().release_locks();
             session.reset_all();
             Ok(())
         }
@@ -87,10 +89,17 @@ async fn kill(session: &ClientSession, killed: &Killed) -> Result<()> {
         Killed::Session(id) => {
             let other = find(session, id)?;
             stop(session, &other);
-            bowshot_api::Session::close(other.as_ref()).await;
+            other.end();
             Ok(())
         }
     }
+}
+
+/// Cancels what the session of a number runs; `None` where the user has no such session.
+pub(crate) fn stop_by_number(session: &ClientSession, number: i32) -> Option<Arc<ClientSession>> {
+    let other = session.server().sessions.find_by_number(number, session.owner())?;
+    stop(session, &other);
+    Some(other)
 }
 
 /// Cancels the statements of a session, except the one that does so.
@@ -106,7 +115,7 @@ fn stop(session: &ClientSession, other: &ClientSession) {
 ///
 /// # Errors
 /// `Invalid` for what is no id, `NotFound`.
-fn find(session: &ClientSession, id: &str) -> Result<std::sync::Arc<ClientSession>> {
+fn find(session: &ClientSession, id: &str) -> Result<Arc<ClientSession>> {
     let sessions = &session.server().sessions;
     let found = match (SessionId::parse(id), id.parse::<i32>()) {
         (Some(id), _) => sessions.find(id, session.owner()).ok(),

@@ -39,7 +39,10 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Aliases that SHOW lists: name, option.
 pub(crate) const DISPLAY_ALIASES: [(&str, &str); 3] =
-    [(SEARCH_PATH, "schema"), ("statement_timeout", "statement_timeout_ms"), ("TimeZone", "time_zone")];
+    [(SEARCH_PATH, "schema"), ("statement_timeout", "statement_timeout_ms"), (TIME_ZONE, "time_zone")];
+
+/// PostgreSQL's name of the session's zone.
+pub(crate) const TIME_ZONE: &str = "TimeZone";
 
 /// Suggestions for an unknown name.
 const MAX_CLOSE: usize = 3;

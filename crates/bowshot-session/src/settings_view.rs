@@ -1,7 +1,7 @@
 //! The rows of `SHOW` and `current_setting`: all settings with their current values.
 
 use crate::options::{DEFAULT_ISOLATION, ISOLATION, Options, default_isolation};
-use crate::setting_lookup::{DISPLAY_ALIASES, SEARCH_PATH};
+use crate::setting_lookup::{DISPLAY_ALIASES, SEARCH_PATH, TIME_ZONE};
 use bowshot_api::{COMPATIBILITY_PARAMETERS, OptionValue, SESSION_OPTIONS};
 use bowshot_system_catalog::client::Setting;
 
@@ -20,8 +20,13 @@ pub(crate) fn settings(options: &Options, user: &str) -> Vec<Setting> {
     let aliases = DISPLAY_ALIASES.iter().map(|(shown, name)| {
         let text =
             SESSION_OPTIONS.iter().find(|option| option.name == *name).map_or("", |option| option.text);
-        let is_list = *shown == SEARCH_PATH && !options.search_path.is_empty();
-        (*shown, if is_list { options.search_path.clone() } else { value_of(name) }, text)
+        let value = match (*shown, value_of(name)) {
+            (SEARCH_PATH, _) if !options.search_path.is_empty() => options.search_path.clone(),
+            // Clients of PostgreSQL know the name better than the offset.
+            (TIME_ZONE, zone) if zone == "+00:00" && is_postgres(&options.dialect) => "UTC".to_owned(),
+            (_, value) => value,
+        };
+        (*shown, value, text)
     });
     let parameters = COMPATIBILITY_PARAMETERS.iter().map(|known| {
         let kept = options.parameters.get(known.name).cloned();
@@ -32,6 +37,10 @@ pub(crate) fn settings(options: &Options, user: &str) -> Vec<Setting> {
     let mut all: Vec<Setting> = own.chain(aliases).chain(parameters).map(setting).collect();
     all.sort_by_cached_key(|setting| setting.name.to_ascii_lowercase());
     all
+}
+
+fn is_postgres(dialect: &str) -> bool {
+    matches!(dialect, "postgres" | "postgresql")
 }
 
 /// Read-only values that depend on the session.

@@ -1,10 +1,10 @@
 //! Forms of MySQL that the parser does not know, in tokens that it does: `INTERVAL '1:30' MINUTE_SECOND`, `INSERT … VALUE (…)`,
-//! `LOCK IN SHARE MODE`.
+//! `LOCK IN SHARE MODE`, `NATIONAL VARCHAR(9)`.
 
 use crate::tokens::{is_blank, keyword, word};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Composite units, the unit of their last part, and how many of it each part is, the last part last.
 const UNITS: [(&str, &str, &[i64]); 11] = [
@@ -40,10 +40,29 @@ pub(crate) fn known(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>
             Keyword::INTERVAL => interval(&mut tokens, next(1), next(2))?,
             Keyword::LOCK => share(&mut tokens, [Some(*at), next(1), next(2), next(3)]),
             _ if token == Token::SemiColon => inserts = false,
-            _ => {}
+            _ => national_text(&mut tokens, *at, next(1)),
         }
     }
     Ok(tokens)
+}
+
+/// `NATIONAL VARCHAR(9)` and `NVARCHAR(9)` as `VARCHAR(9)`: all texts are of Unicode.
+fn national_text(tokens: &mut [TokenWithSpan], at: usize, next: Option<usize>) {
+    let Some(next) = next else { return };
+    if is_word(tokens, at, "national")
+        && ["char", "character", "varchar"].iter().any(|wanted| is_word(tokens, next, wanted))
+    {
+        put(tokens, at, Token::Whitespace(Whitespace::Space));
+    } else if is_open(tokens, Some(next)) && is_word(tokens, at, "nchar") {
+        put(tokens, at, word("CHAR", Keyword::CHAR));
+    } else if is_open(tokens, Some(next)) && is_word(tokens, at, "nvarchar") {
+        put(tokens, at, word("VARCHAR", Keyword::VARCHAR));
+    }
+}
+
+fn is_word(tokens: &[TokenWithSpan], at: usize, wanted: &str) -> bool {
+    matches!(tokens.get(at).map(|token| &token.token), Some(Token::Word(word))
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 fn put(tokens: &mut [TokenWithSpan], at: usize, token: Token) {
@@ -120,16 +139,13 @@ fn count(text: &str, factors: &[i64], least: &str) -> Option<i64> {
 /// `LOCK IN SHARE MODE` as `FOR SHARE`.
 fn share(tokens: &mut [TokenWithSpan], places: [Option<usize>; 4]) {
     let [Some(lock), Some(within), Some(share), Some(mode)] = places else { return };
-    let is = |at: usize, wanted: &str| {
-        matches!(tokens.get(at).map(|token| &token.token), Some(Token::Word(word))
-            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-    };
-    if !is(within, "in") || !is(share, "share") || !is(mode, "mode") {
+    let words = [(within, "in"), (share, "share"), (mode, "mode")];
+    if !words.iter().all(|(at, wanted)| is_word(tokens, *at, wanted)) {
         return;
     }
     put(tokens, lock, word("FOR", Keyword::FOR));
     put(tokens, within, word("SHARE", Keyword::SHARE));
     for at in [share, mode] {
-        put(tokens, at, Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+        put(tokens, at, Token::Whitespace(Whitespace::Space));
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine asks the session of a client: its settings, named statements and cursors, which live above the engine.
 
-use bowshot_api::Result;
+use bowshot_api::{Result, TransactionId};
 use datafusion::config::{ConfigOptions, Dialect};
 use std::sync::{Arc, OnceLock};
 
@@ -60,6 +60,18 @@ pub trait Client: Send + Sync + std::fmt::Debug {
 
     /// The number of the session, for clients that know sessions by numbers.
     fn number(&self) -> i32;
+
+    /// The open transaction of the session, if there is one.
+    fn transaction(&self) -> Option<TransactionId>;
+
+    /// Whether the open transaction may change nothing.
+    fn is_read_only(&self) -> bool;
+
+    /// Cancels what another session of the user runs; whether there is one of that number.
+    fn cancel_statements(&self, number: i32) -> bool;
+
+    /// Ends a session of the user; whether there is one of that number.
+    fn end_session(&self, number: i32) -> bool;
 
     /// Rows that the last statement has changed, or −1.
     fn changed_rows(&self) -> i64;

@@ -4,7 +4,9 @@ use crate::pg_catalog::constraints::{actions, seen_referred};
 use bowshot_formats::read_options::OptionValue;
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
-use bowshot_tables::{Column, Definition, EntryName, External, IdentityKind, Materialized, Storage, View};
+use bowshot_tables::{
+    Column, Definition, EntryName, External, Identity, IdentityKind, Materialized, Storage, View,
+};
 use bowshot_types::names::{self, quoted};
 use datafusion::arrow::datatypes::DataType;
 use std::time::Duration;
@@ -46,6 +48,9 @@ pub fn table_text(
             None => String::new(),
         };
         return format!("CREATE MATERIALIZED VIEW {} {refresh}AS {}", full(name), view.sql);
+    }
+    if let Some(Identity { start, step, .. }) = definition.sequence() {
+        return format!("CREATE SEQUENCE {} INCREMENT BY {step} START WITH {start}", full(name));
     }
     let mut parts: Vec<String> =
         definition.columns.iter().map(|column| column_text(column, definition)).collect();

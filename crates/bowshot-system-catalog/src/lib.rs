@@ -9,6 +9,7 @@ pub mod information_schema;
 pub mod lazy_table;
 mod listing;
 pub mod mysql_schema;
+pub mod named_locks;
 pub mod pg_catalog;
 pub mod sql_functions;
 pub mod statement_tables;

@@ -343,6 +343,14 @@ impl CatalogView {
         listed
     }
 
+    /// The sequences of some catalogs, which are listed as no tables.
+    pub(crate) fn sequences_within(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Listed> {
+        let tables = self.pinned.own().tables().chain(self.pinned.shared().tables());
+        let sequences = tables
+            .filter(|(name, table)| is_wanted(&name.catalog) && table.definition().sequence().is_some());
+        sequences.map(|(name, _)| Listed { what: self.what(&name), name }).collect()
+    }
+
     /// The same without those of the server about itself.
     pub(crate) fn listed_of_users(&self, about: &About) -> Vec<Listed> {
         let mut listed = self.listed(about);

@@ -76,6 +76,8 @@ pub enum IdentityKind {
     ByDefault,
     /// `SERIAL`, whose numbers are a default in PostgreSQL.
     Serial,
+    /// `CREATE SEQUENCE`: the table has no rows, and is there for its numbers alone.
+    Sequence,
 }
 
 /// The kind as the catalog has it; those of earlier versions do not tell serial columns apart.
@@ -84,20 +86,27 @@ struct StoredKind {
     always: bool,
     #[serde(default)]
     serial: bool,
+    #[serde(default)]
+    sequence: bool,
 }
 
 impl From<IdentityKind> for StoredKind {
     fn from(kind: IdentityKind) -> Self {
-        Self { always: kind == IdentityKind::Always, serial: kind == IdentityKind::Serial }
+        Self {
+            always: kind == IdentityKind::Always,
+            serial: kind == IdentityKind::Serial,
+            sequence: kind == IdentityKind::Sequence,
+        }
     }
 }
 
 impl From<StoredKind> for IdentityKind {
     fn from(stored: StoredKind) -> Self {
-        match (stored.always, stored.serial) {
-            (true, _) => Self::Always,
-            (false, true) => Self::Serial,
-            (false, false) => Self::ByDefault,
+        match stored {
+            StoredKind { sequence: true, .. } => Self::Sequence,
+            StoredKind { always: true, .. } => Self::Always,
+            StoredKind { serial: true, .. } => Self::Serial,
+            StoredKind { .. } => Self::ByDefault,
         }
     }
 }
@@ -318,6 +327,11 @@ impl Definition {
     /// How a column numbers its rows, if it does.
     pub fn identity(&self, column: &str) -> Option<&Identity> {
         self.identities.iter().find(|identity| identity.column == column)
+    }
+
+    /// The numbers of a sequence; `None` for tables.
+    pub fn sequence(&self) -> Option<&Identity> {
+        self.identities.iter().find(|identity| identity.kind == IdentityKind::Sequence)
     }
 
     /// How a column is computed, if it is.

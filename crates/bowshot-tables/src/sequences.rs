@@ -1,4 +1,4 @@
-//! The numbers that identity columns give to rows. They are outside of transactions, as everywhere: a number that was given
+//! The numbers that identity columns and sequences give. They are outside of transactions, as everywhere: a number that was given
 //! is never given again, whatever became of its row, and there may be gaps.
 
 use super::{Error, TableStore};
@@ -69,6 +69,17 @@ impl TableStore {
         Ok(())
     }
 
+    /// Lets the numbers go on with this one, whatever was given before.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn set_numbers(&self, numbering: &Numbering, next: i64) -> Result<(), Error> {
+        let mut all = self.numbers().0.lock();
+        let reserved = self.reserve(numbering, Some(Reserved { next, left: 0 }), 0)?;
+        all.insert(numbering.id, reserved);
+        Ok(())
+    }
+
     fn reserve(&self, numbering: &Numbering, known: Option<Reserved>, count: i64) -> Result<Reserved, Error> {
         let next = match known {
             Some(known) => known.next,
@@ -108,5 +119,5 @@ impl TableStore {
 }
 
 fn exhausted() -> Error {
-    Error::Invalid("an identity column has no more numbers".to_owned())
+    Error::Invalid("a sequence, or a column that numbers itself, has no more numbers".to_owned())
 }

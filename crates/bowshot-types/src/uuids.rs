@@ -11,13 +11,15 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// Functions and aggregates that make JSON of any values.
-const MAKING_JSON: [&str; 8] = [
+const MAKING_JSON: [&str; 10] = [
     "json_agg",
     "json_array",
+    "json_array_of_values",
     "json_group_array",
     "json_group_object",
     "json_object",
     "json_object_agg",
+    "json_object_of_values",
     "json_quote",
     "to_json",
 ];

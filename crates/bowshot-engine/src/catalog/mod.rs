@@ -444,7 +444,11 @@ impl Visible {
         own: bool,
     ) -> Result<Arc<dyn TableProvider>> {
         match entry {
-            Entry::Table(table) => self.table_provider(name, table),
+            Entry::Table(table) => {
+                names::check_rows(name, table.definition())
+                    .map_err(|error| DataFusionError::External(Box::new(error)))?;
+                self.table_provider(name, table)
+            }
             Entry::View(view) if own => self.without_input().view_provider(view).await,
             // It means the same to everybody, whatever tables of their own they have.
             Entry::View(view) => {

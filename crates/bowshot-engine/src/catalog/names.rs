@@ -11,7 +11,7 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use bowshot_tables::{Entry, EntryName, Storage, Table};
+use bowshot_tables::{Definition, Entry, EntryName, Storage, Table};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
@@ -44,8 +44,19 @@ pub(crate) fn last(name: &ObjectName) -> Result<Ident> {
     part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
 }
 
+/// A sequence has no rows.
+pub(crate) fn check_rows(name: &EntryName, definition: &Definition) -> Result<()> {
+    if definition.sequence().is_none() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{name}` is a sequence, not a table"))
+        .with_reason(Reason::WrongObject)
+        .with_hint("its numbers are those of `nextval`, `currval` and `setval`"))
+}
+
 /// Rows of a materialised view come from its query alone.
 pub(crate) fn check_changeable(name: &EntryName, table: &Table) -> Result<()> {
+    check_rows(name, table.definition())?;
     match &table.definition().materialized {
         None => Ok(()),
         Some(_) => {

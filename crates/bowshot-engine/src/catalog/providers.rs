@@ -160,6 +160,10 @@ impl Schema {
     }
 }
 
+fn is_sequence(entry: Option<&Entry>) -> bool {
+    matches!(entry, Some(Entry::Table(table)) if table.definition().sequence().is_some())
+}
+
 #[async_trait]
 impl SchemaProvider for Schema {
     fn table_names(&self) -> Vec<String> {
@@ -169,6 +173,12 @@ impl SchemaProvider for Schema {
         let pinned = &self.visible.pinned;
         let side = if self.catalog == TEMPORARY_CATALOG { pinned.own() } else { pinned.shared() };
         let mut names = side.names(&self.catalog, &self.schema);
+        // Sequences have the names of tables, and are none.
+        let mut full = self.name("");
+        names.retain(|name| {
+            full.name.clone_from(name);
+            !is_sequence(pinned.entry(&full))
+        });
         if self.holds_files() {
             names.extend(self.visible.parts.main.table_names());
             // A file may have come under the name of a table, which hides it.

@@ -24,6 +24,9 @@ const OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "greatest", "least", "nvl"
 /// Functions of numbers or moments, whose first two arguments have one type.
 const SERIES: [&str; 3] = ["generate_series", "list_series", "range"];
 
+/// Functions of the number of a session.
+const OF_SESSIONS: [&str; 2] = ["pg_cancel_backend", "pg_terminate_backend"];
+
 /// The plan with the types that its parameters are found to have; the others stay without one.
 pub(crate) fn inferred(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut wanted = Wanted::default();
@@ -173,6 +176,8 @@ impl Wanted {
             }
         } else if OF_ONE_TYPE.contains(&name) {
             self.alike(call.args.iter(), schema);
+        } else if OF_SESSIONS.contains(&name) {
+            call.args.iter().take(1).for_each(|number| self.place(number, DataType::Int32));
         } else if SERIES.contains(&name) {
             let known = call.args.iter().take(2).filter_map(|value| value.get_type(schema).ok());
             let data_type = known.into_iter().find(|of| *of != DataType::Null).unwrap_or(DataType::Int64);

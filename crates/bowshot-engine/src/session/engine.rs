@@ -39,6 +39,7 @@ use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{AccessSettings, CatalogUsers, ConfiguredUser, CurrentSettings, UsersSeen};
 use bowshot_query_task::QueryRuntime;
 use bowshot_query_task::{Budget, Planning, QueryTask, propagate};
+use bowshot_system_catalog::named_locks::NamedLocks;
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_tables::TableStore;
 use configured::template;
@@ -134,6 +135,7 @@ pub(crate) struct Shared {
     pub(crate) views: KnownViews,
     view_options: ViewOptions,
     server_views: ServerViews,
+    pub(crate) locks: Arc<NamedLocks>,
     /// Held by a commit that refreshes views.
     commit_turn: tokio::sync::Mutex<()>,
     distribution: OnceLock<Arc<dyn Distribution>>,
@@ -284,6 +286,7 @@ impl Engine {
             views: KnownViews::default(),
             view_options: config.views.clone(),
             server_views: ServerViews::default(),
+            locks: Arc::default(),
             commit_turn: tokio::sync::Mutex::default(),
             distribution: OnceLock::new(),
             decider: OnceLock::new(),

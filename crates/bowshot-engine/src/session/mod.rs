@@ -47,7 +47,9 @@ use bowshot_policy::snapshot::commit::SessionTables;
 use bowshot_policy::{SeenFiles, SessionAccess};
 use bowshot_query_task::{QueryTask, run_blocking_if};
 use bowshot_system_catalog::client::ClientSlot;
+use bowshot_system_catalog::functions::sequences::GivenNumbers;
 use bowshot_system_catalog::functions::{Facts, SeededRandom};
+use bowshot_system_catalog::named_locks::SessionLocks;
 use bowshot_types::result_metadata;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -72,6 +74,8 @@ pub struct EngineSession {
     gate: Arc<SessionAccess>,
     client: ClientSlot,
     seeded: SeededRandom,
+    locks: SessionLocks,
+    numbers: GivenNumbers,
     scratch: bool,
     spare: Arc<SpareState>,
     plans: Arc<SessionPlans>,
@@ -96,7 +100,9 @@ impl EngineSession {
         current_user::functions(principal).into_iter().for_each(|function| context.register_udf(function));
         let (principal, tables, client) = (principal.clone(), Arc::new(tables), ClientSlot::default());
         let (spare, seeded) = (SpareState::new(&shared.spare_states), SeededRandom::default());
-        let plans = SessionPlans::new(&shared.plans, &principal.name);
+        let numbers = GivenNumbers::default();
+        let (plans, locks) =
+            (SessionPlans::new(&shared.plans, &principal.name), SessionLocks::new(&shared.locks));
         let gate = Arc::new(SessionAccess::new(&shared.access, &principal, &tables));
         if !scratch {
             models::functions_without_models().into_iter().for_each(|function| {
@@ -111,11 +117,32 @@ impl EngineSession {
                 tables: Arc::new(seen_parts(&shared, &gate)),
                 client: client.clone(),
                 seeded: seeded.clone(),
+                locks: locks.clone(),
+                numbers: numbers.clone(),
             };
             crate::catalog::table_functions::register(&context, &Arc::new(facts));
         }
         let ahead = false;
-        Self { context, shared, principal, tables, gate, client, seeded, scratch, spare, plans, ahead }
+        Self {
+            context,
+            shared,
+            principal,
+            tables,
+            gate,
+            client,
+            seeded,
+            locks,
+            numbers,
+            scratch,
+            spare,
+            plans,
+            ahead,
+        }
+    }
+
+    /// Releases the locks that the session has taken.
+    pub fn release_locks(&self) {
+        self.locks.release_all();
     }
 
     /// Who is asked about settings and named statements.

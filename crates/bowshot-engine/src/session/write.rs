@@ -211,6 +211,12 @@ impl EngineSession {
         let mut applied = apply::apply(write, rows, &place).await?;
         checked(origin.as_ref())?;
         applied.generated = applied.numbers.is_some() && identity::numbers_rows(plan);
+        if applied.generated
+            && let Some(Entry::Table(table)) = write.target().and_then(|name| pinned.entry(name))
+            && let (Some((_, last)), Some(first)) = (applied.numbers, table.definition().identities.first())
+        {
+            self.numbers.note(first, last);
+        }
         if !matches!(write, Write::Ddl(_) | Write::CreateAs(_)) {
             return Ok(applied);
         }

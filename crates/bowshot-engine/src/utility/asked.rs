@@ -51,6 +51,13 @@ impl Asked<'_> {
     /// `NotFound`.
     pub(crate) fn table(&self, name: &ObjectName) -> Result<EntryName> {
         let full = self.names.resolve(name)?;
+        // In MySQL, tables of the session hide those of the default schema also where that is named.
+        let own = EntryName::new(TEMPORARY_CATALOG, DEFAULT_SCHEMA, &full.name);
+        let (catalog, schema) = (&self.names.default_catalog, &self.names.default_schema);
+        let may_be_own = (&full.catalog, &full.schema) == (catalog, schema);
+        if may_be_own && self.flavour() == Flavour::MySql && self.visible.has(&own) {
+            return Ok(own);
+        }
         if self.visible.has(&full) {
             return Ok(full);
         }

@@ -128,7 +128,7 @@ fn checked((start, step): (i64, i64)) -> Result<(i64, i64)> {
     if step == 0 { Err(Error::invalid("an identity cannot go on by 0")) } else { Ok((start, step)) }
 }
 
-fn number(value: &Expr) -> Result<i64> {
+pub(super) fn number(value: &Expr) -> Result<i64> {
     let found = match value {
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => digits.parse().ok(),

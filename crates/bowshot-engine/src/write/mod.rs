@@ -56,6 +56,7 @@ pub(crate) mod returning;
 pub(crate) mod rows;
 pub(crate) mod scalar_rows;
 pub(crate) mod secrets;
+mod sequences;
 mod tuple_assignment;
 pub(crate) mod values;
 

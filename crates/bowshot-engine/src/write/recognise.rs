@@ -12,7 +12,7 @@ use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
     Affected, Write, altering, define, define_view, enums, external, external_merge, external_rewrite,
-    hidden_columns, insert, merge, nulls,
+    hidden_columns, insert, merge, nulls, sequences,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -417,7 +417,10 @@ fn catalog_change(statement: &Statement, names: &Names) -> Result<Option<Ddl>> {
         Statement::Comment { object_type, object_name, comment, .. } => {
             commented(*object_type, object_name, comment.clone(), names)?
         }
-        other => return enums::recognise(other, names),
+        other => match sequences::created(other, names)? {
+            Some(created) => created,
+            None => return enums::recognise(other, names),
+        },
     }))
 }
 
@@ -448,7 +451,8 @@ fn dropped_thing(
     names: &Names,
 ) -> Result<Ddl> {
     Ok(match kind {
-        ObjectType::Table => Ddl::DropTable { name: names.resolve(name)?, if_exists },
+        ObjectType::Table => sequences::dropped(name, if_exists, sequences::Kind::Table, names)?,
+        ObjectType::Sequence => sequences::dropped(name, if_exists, sequences::Kind::Sequence, names)?,
         ObjectType::MaterializedView => Ddl::DropMaterialized { name: names.resolve(name)?, if_exists },
         ObjectType::View => Ddl::DropView { name: names.resolve(name)?, if_exists },
         ObjectType::Schema => {

@@ -125,9 +125,8 @@ impl Accumulator for Mean {
         if self.count == 0 {
             return ScalarValue::try_from(&INTERVAL);
         }
-        let factor = 1.0 / self.count as f64;
-        let [months, days, nanoseconds] = self.sums.map(|sum| sum as f64);
-        let mean = scaled([months, days, nanoseconds], factor)
+        let count = self.count as f64;
+        let mean = scaled(self.sums.map(|sum| sum as f64), |part| part / count)
             .ok_or_else(|| exec_datafusion_err!("interval out of range"))?;
         Ok(ScalarValue::IntervalMonthDayNano(Some(mean)))
     }
@@ -194,11 +193,14 @@ impl Accumulator for SlidingSum {
     }
 }
 
-/// An interval a number of times, as PostgreSQL has it: parts of months become days, those of days become time. `None` beyond the
-/// longest one.
-pub fn scaled_interval(interval: IntervalMonthDayNano, factor: f64) -> Option<IntervalMonthDayNano> {
+/// An interval times or divided by a number, as `scale` does with each of its parts and as PostgreSQL has it: parts of months
+/// become days, those of days become time. `None` beyond the longest one.
+pub fn scaled_interval(
+    interval: IntervalMonthDayNano,
+    scale: impl Fn(f64) -> f64,
+) -> Option<IntervalMonthDayNano> {
     let (months, days) = (f64::from(interval.months), f64::from(interval.days));
-    scaled([months, days, interval.nanoseconds as f64], factor)
+    scaled([months, days, interval.nanoseconds as f64], scale)
 }
 
 /// How long an interval is, in nanoseconds: a month has 30 days.
@@ -207,8 +209,8 @@ pub fn interval_length(interval: IntervalMonthDayNano) -> i128 {
     days * NANOSECONDS_OF_DAY + i128::from(interval.nanoseconds)
 }
 
-fn scaled([months, days, nanoseconds]: [f64; 3], factor: f64) -> Option<IntervalMonthDayNano> {
-    let (months, days) = (months * factor, days * factor);
+fn scaled([months, days, nanoseconds]: [f64; 3], scale: impl Fn(f64) -> f64) -> Option<IntervalMonthDayNano> {
+    let (months, days) = (scale(months), scale(days));
     let rest_of_months = rounded((months - months.trunc()) * f64::from(DAYS_OF_MONTH));
     let mut seconds = rounded((days - days.trunc() + rest_of_months - rest_of_months.trunc()) * 86_400.0);
     let mut whole_days = days.trunc() + rest_of_months.trunc();
@@ -216,7 +218,7 @@ fn scaled([months, days, nanoseconds]: [f64; 3], factor: f64) -> Option<Interval
         whole_days += (seconds / 86_400.0).trunc();
         seconds %= 86_400.0;
     }
-    let microseconds = (nanoseconds / 1000.0 * factor + seconds * 1e6).round();
+    let microseconds = (scale(nanoseconds / 1000.0) + seconds * 1e6).round_ties_even();
     let fits = |value: f64, most: f64| value.is_finite() && value.abs() <= most;
     let most_days = f64::from(i32::MAX);
     if !(fits(months, most_days) && fits(whole_days, most_days) && fits(microseconds, 9.2e15)) {
@@ -227,7 +229,7 @@ fn scaled([months, days, nanoseconds]: [f64; 3], factor: f64) -> Option<Interval
 
 /// To microseconds, if it is a number of seconds.
 fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
+    (value * 1e6).round_ties_even() / 1e6
 }
 
 #[cfg(test)]
@@ -249,9 +251,9 @@ mod tests {
         ] {
             let interval = IntervalMonthDayNano::new(months, days, hours * HOUR);
             let expected = IntervalMonthDayNano::new(to_months, to_days, to_hours * HOUR);
-            assert_eq!(scaled_interval(interval, factor), Some(expected));
+            assert_eq!(scaled_interval(interval, |part| part * factor), Some(expected));
         }
-        assert_eq!(scaled_interval(IntervalMonthDayNano::new(1 << 30, 0, 0), 4.0), None);
+        assert_eq!(scaled_interval(IntervalMonthDayNano::new(1 << 30, 0, 0), |part| part * 4.0), None);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use crate::values::Kind::{self, Date as Day, Stamp as At, Text as Words, Time as
 use crate::values::{Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, map1, map2};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
+use bowshot_api::{Error, Reason};
 use chrono::{Datelike, NaiveDateTime, Timelike, Utc};
-use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use datafusion::common::{DataFusionError, Result, exec_err};
 
 pub(super) fn unit_named(name: &str) -> Result<Unit> {
     let field = field_named(name)?;
@@ -42,7 +43,12 @@ pub(super) fn unit_named(name: &str) -> Result<Unit> {
 
 pub(super) fn field_named(name: &str) -> Result<Field> {
     Field::named(name)
-        .ok_or_else(|| exec_datafusion_err!("`{name}` is not a unit of time, such as 'day' or 'month'"))
+        .ok_or_else(|| invalid_value(format!("`{name}` is not a unit of time, such as 'day' or 'month'")))
+}
+
+/// The error of an argument that is none of the values that a function takes.
+pub(super) fn invalid_value(message: String) -> DataFusionError {
+    DataFusionError::External(Box::new(Error::invalid(message).with_reason(Reason::InvalidValue)))
 }
 
 /// The first day of the unit that a date lies in.

@@ -1,6 +1,7 @@
 //! `date_part` and `extract`: DataFusion's parts, which its optimiser knows, and those that it lacks.
 
 use super::calendar::{SECOND, julian_day, split};
+use super::difference::invalid_value;
 use super::fields::{Field, epoch_seconds, part_of};
 use crate::values::{Arguments, Int64, Kind, Moment, Real, Stamp, choose, fill};
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -115,7 +116,7 @@ impl DatePart {
         let Some(name) = name else {
             return plan_err!("the part of `date_part` must be a constant, such as 'year'");
         };
-        part_named(name, of).map_or_else(|| plan_err!("`{name}` is not a part of a date or time"), Ok)
+        part_named(name, of).ok_or_else(|| invalid_value(format!("`{name}` is not a part of a date or time")))
     }
 }
 

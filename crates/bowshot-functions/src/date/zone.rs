@@ -11,9 +11,13 @@ use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::Result;
 
-/// A zone as PostgreSQL reads it here: offsets are those of POSIX, in which `+02:00` is west of Greenwich.
+/// A zone as PostgreSQL reads it here: offsets are those of POSIX, in which `+02:00` is west of Greenwich, perhaps behind an
+/// abbreviation of three letters or more: `UTC+02:00`.
 fn posix_zone(name: &str) -> Result<Tz> {
-    match name.trim().split_at_checked(1) {
+    let offset = name.trim().trim_start_matches(|character: char| character.is_ascii_alphabetic());
+    let letters = name.trim().len() - offset.len();
+    match offset.split_at_checked(1) {
+        _ if matches!(letters, 1 | 2) => known_zone(name),
         Some(("+", offset)) => known_zone(&format!("-{offset}")),
         Some(("-", offset)) => known_zone(&format!("+{offset}")),
         _ => known_zone(name),

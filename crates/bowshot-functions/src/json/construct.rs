@@ -7,7 +7,7 @@ use super::to_json::{key, write};
 use super::value::Json;
 use crate::define::Function;
 use crate::scalar_udf::{gives_text, no_overload, scalar_functions, text_type, udf};
-use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err, internal_datafusion_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
@@ -19,10 +19,16 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "jsonb": takes_one, gives_jsonb, |given| map_trees(given, |tree| tree.normal_text()) =>
         "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON";
     "to_json" "to_jsonb" "row_to_json" "array_to_json": takes_any, gives_json, to_json => "any value as JSON";
-    "json_object" "json_build_object" "jsonb_build_object" "jsonb_object": takes_pairs, gives_json, object =>
+    "json_object" "json_build_object" "jsonb_build_object" "jsonb_object": takes_pairs, gives_json,
+        |given| object(given, Nulls::Kept) =>
         "an object of keys and values that alternate, or of an array of texts";
-    "json_array" "json_build_array" "jsonb_build_array": takes_all, gives_json, array =>
+    "json_object_of_values": takes_pairs, gives_json, |given| object(given, Nulls::LeftOut) =>
+        "an object without the keys whose value is NULL: `JSON_OBJECT(… ABSENT ON NULL)`";
+    "json_array" "json_build_array" "jsonb_build_array": takes_all, gives_json,
+        |given| array(given, Nulls::Kept) =>
         "an array of the arguments";
+    "json_array_of_values": takes_all, gives_json, |given| array(given, Nulls::LeftOut) =>
+        "an array of the arguments that are not NULL: `JSON_ARRAY(… ABSENT ON NULL)`";
     "json_quote": takes_any, gives_json, to_json => "a value as JSON: text in quotes";
     "json_unquote": takes_one, gives_text, unquoted => "the text of a JSON string; other JSON as it is";
     "json_pretty" "jsonb_pretty": takes_one, gives_text, |given| map_trees(given, pretty) =>
@@ -70,6 +76,12 @@ pub fn jsonb_key() -> Arc<ScalarUDF> {
     })
 }
 
+/// The function that gives the text of a JSON string, and other JSON as it is.
+#[must_use]
+pub fn json_unquote() -> Arc<ScalarUDF> {
+    udf("json_unquote", takes_one, gives_text, unquoted)
+}
+
 fn field(given: &ScalarFunctionArgs, argument: usize) -> Result<&Field> {
     let field = given.arg_fields.get(argument).map(AsRef::as_ref);
     field.ok_or_else(|| internal_datafusion_err!("argument {argument} has no field"))
@@ -90,15 +102,32 @@ fn to_json(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn array(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+/// What becomes of values that are NULL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Kept,
+    LeftOut,
+}
+
+impl Nulls {
+    fn leave_out(self, values: &ArrayRef, row: usize) -> bool {
+        self == Self::LeftOut && (values.is_null(row) || values.data_type().is_null())
+    }
+}
+
+fn array(given: &ScalarFunctionArgs, nulls: Nulls) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
     let mut text = String::new();
     each_row(rows.count, |row, out| {
         text.clear();
         text.push('[');
         for argument in 0..rows.width() {
-            text.push_str(if argument > 0 { "," } else { "" });
-            write(rows.array(argument)?, field(given, argument)?, row, &mut text)?;
+            let values = rows.array(argument)?;
+            if nulls.leave_out(values, row) {
+                continue;
+            }
+            text.push_str(if text.len() > 1 { "," } else { "" });
+            write(values, field(given, argument)?, row, &mut text)?;
         }
         text.push(']');
         out.append_value(&text);
@@ -106,7 +135,7 @@ fn array(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn object(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+fn object(given: &ScalarFunctionArgs, nulls: Nulls) -> Result<ColumnarValue> {
     let rows = Rows::new(given)?;
     if rows.width() > 0 && rows.array(0)?.as_list_opt::<i32>().is_some() {
         return object_of_lists(given, &rows);
@@ -116,14 +145,17 @@ fn object(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         text.clear();
         text.push('{');
         for argument in (0..rows.width()).step_by(2) {
-            text.push_str(if argument > 0 { "," } else { "" });
-            let keys = rows.array(argument)?;
+            let (keys, values) = (rows.array(argument)?, rows.array(argument + 1)?);
             if keys.is_null(row) {
                 return exec_err!("argument {} of an object is a key, and must not be null", argument + 1);
             }
+            if nulls.leave_out(values, row) {
+                continue;
+            }
+            text.push_str(if text.len() > 1 { "," } else { "" });
             key(keys, row, &mut text)?;
             text.push(':');
-            write(rows.array(argument + 1)?, field(given, argument + 1)?, row, &mut text)?;
+            write(values, field(given, argument + 1)?, row, &mut text)?;
         }
         text.push('}');
         out.append_value(&text);

@@ -22,7 +22,7 @@ use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::Expr;
 
 pub(crate) use arguments::json_field;
-pub use construct::{jsonb_key, normal_jsonb};
+pub use construct::{json_unquote, jsonb_key, normal_jsonb};
 pub(crate) use operators::JsonOperators;
 pub(crate) use to_json::{key, write};
 pub(crate) use variant::element;

@@ -11,6 +11,7 @@ async fn statements_are_answered() {
         for (sql, expected) in [
             ("", "E[1065 42000query was empty]"),
             (" ;-- nothing\n;", "E[1065 42000query was empty]"),
+            ("/* nothing; */ -- at all", "OK[0 auto]"),
             ("rows 2", "T[n 8] D[0] D[1] EOF[auto]"),
             ("rows 0;", "T[n 8] EOF[auto]"),
             ("insert", "OK[3 auto]"),

@@ -98,9 +98,14 @@ impl PlanFunction for Kind {
         match (self, arguments) {
             (Self::OfDuration, [duration]) => of_duration(duration),
             (Self::Length, [interval]) => length(interval),
-            (Self::Times, [interval, number]) => scaled(interval, number, Ok),
-            (Self::Divided, [interval, number]) => scaled(interval, number, |number| {
-                if number == 0.0 { Err(invalid("division by zero")) } else { Ok(1.0 / number) }
+            (Self::Times, [interval, number]) => scaled(interval, number, |interval, number| {
+                Ok(scaled_interval(interval, |part| part * number))
+            }),
+            (Self::Divided, [interval, number]) => scaled(interval, number, |interval, number| {
+                if number == 0.0 {
+                    return Err(invalid("division by zero"));
+                }
+                Ok(scaled_interval(interval, |part| part / number))
             }),
             _ => internal_err!("`{}` has other arguments", self.name()),
         }
@@ -133,18 +138,19 @@ fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(lengths.with_data_type(LENGTH)))
 }
 
-/// The intervals, each a number of times, which is computed from a column.
-fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, factor: fn(f64) -> Result<f64>) -> Result<ArrayRef> {
+/// An interval and a number as an interval; `None` beyond the longest one.
+type Scale = fn(IntervalMonthDayNano, f64) -> Result<Option<IntervalMonthDayNano>>;
+
+/// The intervals, each with the number beside it.
+fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, scale: Scale) -> Result<ArrayRef> {
     let (intervals, numbers) = (cast(intervals, &INTERVAL)?, cast(numbers, &DataType::Float64)?);
     let (intervals, numbers) =
         (intervals.as_primitive::<IntervalMonthDayNanoType>(), numbers.as_primitive::<Float64Type>());
     let products = intervals.iter().zip(numbers).map(|pair| match pair {
-        (Some(interval), Some(number)) => product(interval, factor(number)?).map(Some),
+        (Some(interval), Some(number)) => {
+            scale(interval, number)?.map(Some).ok_or_else(|| invalid("interval out of range"))
+        }
         _ => Ok(None),
     });
     Ok(Arc::new(products.collect::<Result<IntervalMonthDayNanoArray>>()?))
-}
-
-fn product(interval: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano> {
-    scaled_interval(interval, factor).ok_or_else(|| invalid("interval out of range"))
 }

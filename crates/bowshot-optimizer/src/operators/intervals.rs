@@ -98,7 +98,8 @@ pub(super) fn is_interval(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|of| matches!(of, DataType::Interval(_)))
 }
 
-/// Plans `interval * number`, `number * interval` and `interval / number`, which have no type without us.
+/// Plans `interval * number`, `number * interval` and `interval / number`, which have no type without us, and `timestamp + NULL`,
+/// where NULL is an interval.
 #[derive(Debug)]
 pub(crate) struct IntervalPlanner;
 
@@ -106,7 +107,17 @@ impl ExprPlanner for IntervalPlanner {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let number = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_numeric());
         let (left, right) = (is_interval(&expr.left, schema), is_interval(&expr.right, schema));
+        let is_null = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Null, _));
+        let is_timestamp =
+            |expr: &Expr| expr.get_type(schema).is_ok_and(|of| matches!(of, DataType::Timestamp(..)));
+        let untyped = || Expr::Literal(ScalarValue::IntervalMonthDayNano(None), None);
         Ok(match expr.op {
+            BinaryOperator::Plus if is_null(&expr.right) && is_timestamp(&expr.left) => {
+                PlannerResult::Original(RawBinaryExpr { right: untyped(), ..expr })
+            }
+            BinaryOperator::Plus if is_null(&expr.left) && is_timestamp(&expr.right) => {
+                PlannerResult::Original(RawBinaryExpr { left: untyped(), ..expr })
+            }
             BinaryOperator::Multiply if left && number(&expr.right) => {
                 PlannerResult::Planned(functions::times(expr.left, expr.right))
             }

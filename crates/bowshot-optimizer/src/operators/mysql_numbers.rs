@@ -2,17 +2,19 @@
 //! if its number is not 0 (MySQL manual, "Type Conversion in Expression Evaluation"). DataFusion reads only texts that are numbers
 //! as a whole, and has no arithmetic for others.
 
+use super::uuids::is_json_field;
 use crate::expressions::{in_plan, is_arithmetic, type_of};
-use bowshot_functions::{PlanFunction, plan_function};
+use bowshot_functions::{PlanFunction, json_unquote, plan_function};
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::config::{ConfigOptions, Dialect};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, Like, LogicalPlan, Operator, ScalarUDF, Signature, Volatility, lit,
+    BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, ScalarUDF, Signature,
+    Volatility, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::{Arc, LazyLock};
@@ -57,7 +59,7 @@ impl ExprPlanner for MySqlOperands {
     }
 }
 
-/// Lists of IN, BETWEEN and LIKE, which no planner of expressions is asked for.
+/// Lists of IN, BETWEEN, LIKE, CASE and casts, which no planner of expressions is asked for.
 pub(crate) fn mysql_lists(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     if config.sql_parser.dialect == Dialect::MySQL { in_plan(plan, in_expression) } else { Ok(plan) }
 }
@@ -68,6 +70,8 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Expr::InList(list) => in_list(list, schema),
             Expr::Between(between) => in_between(between, schema),
             Expr::Like(like) => in_like(like, schema),
+            Expr::Case(case) => in_case(case, schema),
+            Expr::Cast(cast) => in_cast(cast, schema),
             node => Transformed::no(node),
         })
     })
@@ -124,6 +128,46 @@ fn in_like(mut like: Like, schema: &DFSchema) -> Transformed<Expr> {
     transformed(Expr::Like(like), changed)
 }
 
+/// Parts that the value of a CASE may have to be copied for each comparison.
+const MAX_COPIED_PARTS: usize = 1_000;
+
+/// CASE of a value beside truth values compares it with one after the other: as a whole, all of them would get one type.
+fn in_case(case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let Some(value) = case.expr.as_deref() else { return Transformed::no(Expr::Case(case)) };
+    let is_truth = |value: &Expr| type_of(value, schema).is_ok_and(|of| of == DataType::Boolean);
+    let all = is_truth(value);
+    if case.when_then_expr.iter().all(|(when, _)| is_truth(when) == all) || !may_be_copied(value) {
+        return Transformed::no(Expr::Case(case));
+    }
+    let branches = case.when_then_expr.iter().map(|(when, then)| {
+        let (left, right) = compared(value.clone(), when.as_ref().clone(), schema);
+        (Box::new(left.eq(right)), then.clone())
+    });
+    Transformed::yes(Expr::Case(Case::new(None, branches.collect(), case.else_expr.clone())))
+}
+
+fn may_be_copied(value: &Expr) -> bool {
+    let mut parts = 0;
+    let walked = value.apply(|_| {
+        parts += 1;
+        Ok(if parts > MAX_COPIED_PARTS { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    walked.is_ok() && parts <= MAX_COPIED_PARTS && !value.is_volatile()
+}
+
+/// A JSON string as a number is one without its quotes.
+fn in_cast(mut cast: Cast, schema: &DFSchema) -> Transformed<Expr> {
+    let changed = cast.field.data_type().is_numeric() && is_json(&cast.expr, schema);
+    if changed {
+        cast.expr = Box::new(json_unquote().call(vec![*cast.expr]));
+    }
+    transformed(Expr::Cast(cast), changed)
+}
+
+fn is_json(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.to_field(schema).is_ok_and(|(_, field)| is_json_field(&field))
+}
+
 fn transformed(expr: Expr, changed: bool) -> Transformed<Expr> {
     if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
 }
@@ -172,6 +216,14 @@ fn compared(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
     let (Ok(of_left), Ok(of_right)) = (type_of(&left, schema), type_of(&right, schema)) else {
         return (left, right);
     };
+    // Those of JSON are no numbers.
+    let json_and_truth = |json: &Expr, of: &DataType| *of == DataType::Boolean && is_json(json, schema);
+    if json_and_truth(&left, &of_right) {
+        return (left, Expr::Cast(Cast::new(Box::new(right), DataType::Utf8)));
+    }
+    if json_and_truth(&right, &of_left) {
+        return (Expr::Cast(Cast::new(Box::new(left), DataType::Utf8)), right);
+    }
     let is_other = |of: &DataType| of.is_numeric() || of.is_string();
     let (left, of_left) = match of_left {
         DataType::Boolean if is_other(&of_right) => (one_or_zero(left), DataType::Int64),

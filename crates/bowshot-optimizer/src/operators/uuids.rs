@@ -107,16 +107,17 @@ fn is_uuid_type(data_type: &DataType) -> bool {
 pub(super) fn told_type(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let ("pg_typeof", [value]) = (call.name(), call.args.as_slice()) else { return None };
     let (_, field) = value.to_field(schema).ok()?;
-    let is_json = |field: &Field| {
-        field.data_type().is_string() && field.metadata().get(EXTENSION).is_some_and(|name| name == JSON)
-    };
     match field.as_ref() {
         _ if is_uuid(value, schema) => Some(lit("uuid")),
         field if are_lists_of_uuids(field) => Some(lit("uuid[]")),
-        field if !is_json(field) => None,
+        field if !is_json_field(field) => None,
         field if Declared::of(field) == Some(Declared::Jsonb) => Some(lit("jsonb")),
         _ => Some(lit("json")),
     }
+}
+
+pub(super) fn is_json_field(field: &Field) -> bool {
+    field.data_type().is_string() && field.metadata().get(EXTENSION).is_some_and(|name| name == JSON)
 }
 
 /// Reads texts that are written out among bytes as bytes; says whether there are any.

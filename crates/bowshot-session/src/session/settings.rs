@@ -2,9 +2,10 @@
 
 use super::ClientSession;
 use crate::options::{DEFAULT_ISOLATION, ISOLATION, Options};
-use crate::setting_lookup::{self, SEARCH_PATH};
+use crate::session_statements::stop_by_number;
+use crate::setting_lookup::{self, SEARCH_PATH, TIME_ZONE};
 use crate::settings_view;
-use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result};
+use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result, TransactionId};
 use bowshot_engine::{Assignment, DialectName, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 use bowshot_policy::snapshot::Isolation;
 use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting};
@@ -212,7 +213,11 @@ impl Client for Me {
 
     fn setting(&self, name: &str) -> Result<Setting> {
         let known = setting_lookup::find(name)?;
-        let wanted = if name.eq_ignore_ascii_case(SEARCH_PATH) { SEARCH_PATH } else { known.name() };
+        let wanted = match known.name() {
+            _ if name.eq_ignore_ascii_case(SEARCH_PATH) => SEARCH_PATH,
+            option @ "time_zone" if !name.eq_ignore_ascii_case(option) => TIME_ZONE,
+            option => option,
+        };
         let settings = self.settings().into_iter();
         let mut found = settings.filter(|setting| setting.name == wanted);
         found.next().ok_or_else(|| Error::internal(format!("session option `{wanted}` is not shown")))
@@ -240,7 +245,24 @@ impl Client for Me {
     }
 
     fn number(&self) -> i32 {
-        self.0.upgrade().map_or(0, |me| me.number)
+        self.0.upgrade().map_or(0, |me| me.number())
+    }
+
+    fn transaction(&self) -> Option<TransactionId> {
+        self.0.upgrade()?.transactions.current()
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.0.upgrade().is_some_and(|me| me.transactions.is_read_only())
+    }
+
+    fn cancel_statements(&self, number: i32) -> bool {
+        self.0.upgrade().is_some_and(|me| stop_by_number(&me, number).is_some())
+    }
+
+    fn end_session(&self, number: i32) -> bool {
+        let ended = self.0.upgrade().and_then(|me| stop_by_number(&me, number));
+        ended.inspect(|session| session.end()).is_some()
     }
 
     fn changed_rows(&self) -> i64 {

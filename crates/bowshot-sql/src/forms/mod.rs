@@ -2,6 +2,7 @@
 //! so that it says what it did not expect.
 
 mod composed_types;
+mod sequence_options;
 mod table_clauses;
 
 use crate::statement_parser::take_word;
@@ -46,7 +47,8 @@ fn edits(tokens: &[TokenWithSpan], sql: &str) -> Vec<Edit> {
     let mut edits = match (first.as_str(), second.as_str()) {
         ("create", _) => {
             let edits = table_clauses::edits(&text, sql).into_iter();
-            edits.chain(cloned(&text)).chain(refresh_clause(&text)).collect()
+            let edits = edits.chain(cloned(&text)).chain(refresh_clause(&text));
+            edits.chain(sequence_options::in_order(&text)).collect()
         }
         ("alter", "view" | "materialized") => renamed_view(&text).into_iter().collect(),
         ("replace", "into") => vec![replaced(&text)],
@@ -55,12 +57,25 @@ fn edits(tokens: &[TokenWithSpan], sql: &str) -> Vec<Edit> {
     edits.extend(composed_types::edits(&text, defines));
     edits.extend(by_name(&text));
     edits.extend(predicted(&text));
+    edits.extend(values_of_sets(&text));
     edits
 }
 
 /// Whether it may stand in a form that the parser does not know.
 fn may_be_part(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 8] = ["struct", "row", "map", "list", "array", "name", "predict", "predict_proba"];
+    const WORDS: [&str; 11] = [
+        "struct",
+        "row",
+        "map",
+        "list",
+        "array",
+        "name",
+        "predict",
+        "predict_proba",
+        "union",
+        "intersect",
+        "except",
+    ];
     matches!(&token.token, Token::Word(word) if word.quote_style.is_none()
         && WORDS.iter().any(|wanted| word.value.eq_ignore_ascii_case(wanted)))
 }
@@ -236,6 +251,35 @@ fn predicted(text: &Text<'_>) -> Vec<Edit> {
         matches!(text.token(end), Some(Token::RParen)).then(|| Edit::new(text.range(at + 4..end), query))
     };
     (0..text.len()).filter(called).filter_map(edit).collect()
+}
+
+/// `((SELECT a) UNION (SELECT b) LIMIT 1)` without the parentheses of the first query, which the parser takes for a value of its own.
+fn values_of_sets(text: &Text<'_>) -> Vec<Edit> {
+    const OPERATORS: [&str; 3] = ["UNION", "INTERSECT", "EXCEPT"];
+    const CLAUSES: [&str; 5] = ["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
+    // What these would mean for all of the queries.
+    let is_plain = |first: usize, end: usize| {
+        let mut at = first;
+        while at < end {
+            if text.is_one_of(at, &OPERATORS) || text.is_one_of(at, &CLAUSES) {
+                return false;
+            }
+            at = text.behind(at).unwrap_or(at + 1);
+        }
+        true
+    };
+    let opened = |at: &usize| {
+        matches!((text.token(*at), text.token(at + 1)), (Some(Token::LParen), Some(Token::LParen)))
+            && text.is(at + 2, "SELECT")
+    };
+    let query = |at: usize| {
+        let behind = text.behind(at + 1)?;
+        let is_first = text.is_one_of(behind, &OPERATORS) && is_plain(at + 2, behind - 1);
+        is_first.then(|| {
+            [at + 1..at + 2, behind - 1..behind].map(|place| Edit::new(text.range(place), Vec::new()))
+        })
+    };
+    (0..text.len()).filter(opened).filter_map(query).flatten().collect()
 }
 
 /// `CREATE TABLE t CLONE u FOR VERSION AS OF 3`: the rows are those of a query.

@@ -6,7 +6,7 @@ use crate::sql_statement::parse_expression;
 use crate::template::meaning;
 use crate::walk::Tree;
 use bowshot_api::Result;
-use sqlparser::ast::{Expr, Ident, Value, ValueWithSpan, VisitorMut};
+use sqlparser::ast::{DataType, Expr, Ident, Value, ValueWithSpan, VisitorMut};
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -48,13 +48,24 @@ fn rewritten(kept: &str) -> Result<Expr> {
     Ok(expr)
 }
 
-/// Names in backticks, and texts whose backslashes are doubled.
+/// The number of `CAST((3) AS BIGINT)`: so a number of MySQL is kept, which has 64 bits.
+fn wide_number(expr: &Expr) -> Option<Expr> {
+    let Expr::Cast { expr, data_type: DataType::BigInt(None), .. } = expr else { return None };
+    let number = if let Expr::Nested(inner) = expr.as_ref() { inner } else { expr };
+    let is_number = matches!(number.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..)));
+    is_number.then(|| number.as_ref().clone())
+}
+
+/// Names in backticks, numbers as they were written, and texts whose backslashes are doubled.
 struct InMySql;
 
 impl VisitorMut for InMySql {
     type Break = Infallible;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if let Some(number) = wide_number(expr) {
+            *expr = number;
+        }
         let names = match expr {
             Expr::Identifier(name) => std::slice::from_mut(name),
             Expr::CompoundIdentifier(names) => names.as_mut_slice(),
@@ -208,6 +219,7 @@ mod tests {
             ("now()", "now()"),
             ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"),
             ("3 + 5", "(3 + 5)"),
+            ("(CAST((3) AS BIGINT) * CAST(a AS BIGINT))", "(3 * CAST(`a` AS BIGINT))"),
         ] {
             assert_eq!(default_text(kept).unwrap(), expected, "{kept}");
         }

@@ -1,6 +1,6 @@
 //! Frames without some of their rows: `EXCLUDE CURRENT ROW`, `EXCLUDE GROUP`, `EXCLUDE TIES`. An aggregate over such a frame is
 //! put together of those over the frames before and behind what is left out, where these are frames. All else is the engine's,
-//! which a call among the keys of PARTITION BY says what is left out.
+//! which a call among the keys of PARTITION BY says what is left out. Such calls carry computed offsets as well.
 
 use crate::exclusions::EXCLUDING;
 use crate::template;
@@ -12,15 +12,56 @@ use sqlparser::ast::{
     WindowType,
 };
 
+/// The function that carries an offset: which bound it is of, and its text.
+pub const FRAME_OFFSET: &str = "__bowshot_frame_offset";
+
 pub(super) fn rewrite(statement: &mut impl Tree) -> Result<()> {
     statement.try_change_expressions(|expr| {
-        if let Expr::Function(function) = &*expr
-            && let Some(rewritten) = without(function)?
-        {
+        let Expr::Function(function) = expr else { return Ok(()) };
+        carry_offsets(function)?;
+        if let Some(rewritten) = without(function)? {
             *expr = Expr::Nested(Box::new(rewritten));
         }
         Ok(())
     })
+}
+
+/// Puts offsets that are neither numbers nor intervals, such as parameters, among the keys of PARTITION BY: the planner takes no
+/// others.
+fn carry_offsets(function: &mut Function) -> Result<()> {
+    let Some(WindowType::WindowSpec(window)) = &mut function.over else { return Ok(()) };
+    let Some(frame) = &mut window.window_frame else { return Ok(()) };
+    let text = match frame.units {
+        WindowFrameUnits::Rows | WindowFrameUnits::Groups => "CAST(CAST(x AS BIGINT) AS TEXT)",
+        WindowFrameUnits::Range => "CAST(x AS TEXT)",
+    };
+    for (which, bound) in [("start", Some(&mut frame.start_bound)), ("end", frame.end_bound.as_mut())] {
+        let Some(WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) =
+            bound
+        else {
+            continue;
+        };
+        if is_planned(offset) {
+            continue;
+        }
+        let carried =
+            template::expression(&format!("{FRAME_OFFSET}('{which}', {text})"), &[("x", &**offset)])?;
+        window.partition_by.push(carried);
+        **offset = Expr::value(Value::Number("0".to_owned(), false));
+    }
+    Ok(())
+}
+
+/// Whether the planner takes it for an offset, or it is marked by an EXCLUDE.
+fn is_planned(offset: &Expr) -> bool {
+    match offset {
+        Expr::Value(value) => {
+            matches!(&value.value, Value::Number(digits, _) if !digits.contains(['e', 'E']))
+        }
+        Expr::Interval(_) => true,
+        Expr::Function(function) => function.name.to_string() == EXCLUDING,
+        _ => false,
+    }
 }
 
 /// The call over a frame with an EXCLUDE, without one.

@@ -1,7 +1,7 @@
 //! Calls that the planner cannot take as they are written: named members of structs, functions that give rows, where a value
 //! would rank, and lambdas that have to hold for all elements.
 
-use super::{records, whole_rows};
+use super::{json_constructors, records, whole_rows};
 use crate::calls::{self, argument, cloned_values};
 use crate::dialect::DialectName;
 use crate::template::{self, meaning};
@@ -98,6 +98,11 @@ impl VisitorMut for Functions {
         }
         match name.as_str() {
             "struct_pack" | "struct_insert" | "struct_update" => members_by_name(function),
+            "json_array" | "json_object" => {
+                if let Some(made) = json_constructors::plain(function, &name, self.0) {
+                    *expr = made;
+                }
+            }
             "array_map" => lambda_last(function),
             "make_interval" => in_places(function, &INTERVAL_PARTS),
             "rank" | "dense_rank" | "percent_rank" | "cume_dist" if !function.within_group.is_empty() => {
@@ -115,6 +120,11 @@ impl VisitorMut for Functions {
                     Err(error) => return ControlFlow::Break(error),
                 }
             }
+            "digest" => match sha1_digest(function) {
+                Ok(Some(hash)) => *expr = hash,
+                Ok(None) => {}
+                Err(error) => return ControlFlow::Break(error),
+            },
             // Lists and truths in DuckDB, rows in PostgreSQL.
             "generate_series" | "regexp_matches" if self.0 != DialectName::Postgres => {}
             "range" => {}
@@ -170,6 +180,16 @@ fn hash_of_bytes(function: &Function, algorithm: &str) -> Result<Option<Expr>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(bytes))] = list.args.as_slice() else { return Ok(None) };
     template::expression(&format!("digest(CAST(b AS BYTEA), '{algorithm}')"), &[("b", bytes)]).map(Some)
+}
+
+/// `digest(b, 'sha1')`, an algorithm that the planner's function lacks.
+fn sha1_digest(function: &Function) -> Result<Option<Expr>> {
+    match calls::arguments(function).as_deref() {
+        Some([bytes, Expr::Value(name)]) if matches!(&name.value, Value::SingleQuotedString(name) if name == "sha1") => {
+            template::expression("unhex(sha1(b))", &[("b", *bytes)]).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// `array_map(x -> x + 1, l)` of Doris and StarRocks is `array_transform(l, x -> x + 1)`.

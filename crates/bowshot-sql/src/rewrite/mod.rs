@@ -19,6 +19,7 @@ mod groups;
 mod having;
 mod intervals;
 mod joins;
+mod json_constructors;
 mod likes;
 mod literals;
 mod mysql;
@@ -66,6 +67,7 @@ pub use catalog::{array_elements, array_parts};
 pub use changes::{NamedChanges, changes};
 pub use column_names::{MARK, shown};
 pub use files::{FileOption, NamedFiles, files};
+pub use frames::FRAME_OFFSET;
 pub use group_keys::{KeyedTable, add_dependent_columns};
 pub use order_names::KEPT_APART;
 pub(crate) use outer_aggregates::is_aggregate;
@@ -111,6 +113,7 @@ pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
 pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
     mysql::check(statement, source.dialect)?;
     mysql::assigned_row(statement)?;
+    mysql::empty_row(statement);
     mysql::databases(statement, source.dialect);
     foreign_keys::as_notes(statement, source.dialect);
     spelled::names(statement, source.dialect);

@@ -8,9 +8,9 @@ use crate::{calls, template};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{
     AssignmentTarget, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, Interval, NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectType,
-    OrderByExpr, OrderByKind, OrderByOptions, Query, SchemaName, Select, SetExpr, Statement, Value,
-    VisitorMut, WindowType,
+    FunctionArguments, Ident, Interval, LimitClause, NamedWindowDefinition, NamedWindowExpr, ObjectName,
+    ObjectType, Offset, OffsetRows, OrderByExpr, OrderByKind, OrderByOptions, Query, SchemaName, Select,
+    SetExpr, Statement, Value, VisitorMut, WindowType,
 };
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -56,7 +56,18 @@ pub(super) fn assigned_row(statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// NULL is less than all values: it comes first, and last where the order is descending.
+/// `INSERT INTO t () VALUES ()` is `INSERT INTO t DEFAULT VALUES`.
+pub(super) fn empty_row(statement: &mut Statement) {
+    let Statement::Insert(insert) = statement else { return };
+    let Some(SetExpr::Values(values)) = insert.source.as_ref().map(|source| source.body.as_ref()) else {
+        return;
+    };
+    if insert.columns.is_empty() && matches!(values.rows.as_slice(), [row] if row.content.is_empty()) {
+        insert.source = None;
+    }
+}
+
+/// NULL is less than all values: it comes first, and last where the order is descending. A limit above all counts is none.
 pub(super) fn null_order(statement: &mut impl Tree) {
     let ControlFlow::Continue(()) = statement.walk(&mut NullOrder);
 }
@@ -93,6 +104,7 @@ impl VisitorMut for NullOrder {
             Some(OrderByKind::All(options)) => Self::one(options),
             None => {}
         }
+        without_endless_limit(query);
         ControlFlow::Continue(())
     }
 
@@ -119,6 +131,25 @@ impl VisitorMut for NullOrder {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// `LIMIT 18446744073709551615 OFFSET 5`: so MySQL's manual says that all rows from one on are wanted.
+fn without_endless_limit(query: &mut Query) {
+    let is_endless = |limit: &Expr| {
+        matches!(limit, Expr::Value(value) if matches!(&value.value, Value::Number(rows, _)
+            if rows.parse::<u64>().is_ok_and(|rows| i64::try_from(rows).is_err())))
+    };
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) if limit.as_ref().is_some_and(is_endless) => {
+            *limit = None;
+        }
+        Some(LimitClause::OffsetCommaLimit { offset, limit }) if is_endless(limit) => {
+            let offset = Offset { value: offset.clone(), rows: OffsetRows::None };
+            let clause = LimitClause::LimitOffset { limit: None, offset: Some(offset), limit_by: Vec::new() };
+            query.limit_clause = Some(clause);
+        }
+        _ => {}
     }
 }
 

@@ -1,5 +1,6 @@
-//! What PostgreSQL's clients ask about the server and its upkeep: locks, sizes, rights as texts, encodings.
+//! What PostgreSQL's clients ask about the server and its upkeep: sizes, rights as texts, encodings.
 
+use crate::client::Client;
 use crate::functions::{BOOL, Call, FunctionSpec, INT, LONG, LONGS, TEXT, spec, text};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::error::Result;
@@ -12,10 +13,6 @@ const ONE: (usize, usize) = (1, 1);
 const INSTANT: fn() -> DataType = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
-    // A function without a value shows an empty text.
-    spec("pg_advisory_unlock_all", NONE, TEXT, |_| text("")),
-    spec("pg_advisory_unlock", (1, 2), BOOL, |_| truth(false)),
-    spec("pg_advisory_unlock_shared", (1, 2), BOOL, |_| truth(false)),
     spec("pg_tablespace_location", ONE, TEXT, |_| text("")),
     spec("pg_tablespace_size", ONE, LONG, all_bytes),
     spec("pg_database_size", ONE, LONG, all_bytes),
@@ -44,6 +41,21 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("pg_current_xact_id_if_assigned", NONE, LONG, |_| Ok(ScalarValue::Int64(None))),
     spec("txid_current_if_assigned", NONE, LONG, |_| Ok(ScalarValue::Int64(None))),
 ];
+
+/// Functions that act on sessions of the same user, each time that they are called.
+pub(crate) static CHANGING: &[FunctionSpec] = &[
+    spec("pg_cancel_backend", ONE, BOOL, |call| to_session(call, |client, n| client.cancel_statements(n))),
+    spec("pg_terminate_backend", (1, 2), BOOL, |call| to_session(call, |client, n| client.end_session(n))),
+];
+
+/// What is done to the session of a number; whether there is one.
+fn to_session(call: &Call<'_>, act: fn(&dyn Client, i32) -> bool) -> Result<ScalarValue> {
+    let Some(number) = call.number(0) else { return Ok(ScalarValue::Boolean(None)) };
+    let client = call.facts.client.get();
+    let done =
+        i32::try_from(number).is_ok_and(|number| client.is_some_and(|client| act(client.as_ref(), number)));
+    truth(done)
+}
 
 fn truth(is: bool) -> Result<ScalarValue> {
     Ok(ScalarValue::from(is))

@@ -4,6 +4,7 @@
 mod about_tables;
 mod about_types;
 mod administration;
+mod locks;
 mod nullary;
 mod numbered;
 mod objects;
@@ -11,10 +12,12 @@ mod privileges;
 mod random;
 mod refused;
 pub mod relations;
+pub mod sequences;
 mod settings;
 mod sleep;
 
 use crate::client::{ClientSlot, Flavour};
+use crate::named_locks::SessionLocks;
 use crate::pg_catalog::oids;
 use crate::statement_tables::StatementTables;
 use bowshot_api::Principal;
@@ -33,6 +36,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use numbered::Numbered;
 pub use random::SeededRandom;
+use sequences::GivenNumbers;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -44,6 +48,8 @@ pub struct Facts {
     pub tables: Arc<dyn TableLookup>,
     pub client: ClientSlot,
     pub seeded: SeededRandom,
+    pub locks: SessionLocks,
+    pub numbers: GivenNumbers,
 }
 
 /// Tables that are not in the snapshot of the session: those of files, of the server and of external databases.
@@ -189,8 +195,11 @@ pub fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
         .chain(settings::FUNCTIONS)
         .chain(refused::FUNCTIONS);
     let spec = spec.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
+    let spec = spec.chain(sequences::FUNCTIONS);
     let stable = spec.map(|spec| (spec, Volatility::Stable));
     let changing = settings::CHANGING.iter().chain(random::CHANGING).chain(sleep::FUNCTIONS);
+    let changing = changing.chain(administration::CHANGING).chain(locks::FUNCTIONS);
+    let changing = changing.chain(sequences::CHANGING);
     let all = stable.chain(changing.map(|spec| (spec, Volatility::Volatile)));
     let all = all.map(|(spec, volatility)| ScalarUDF::from(SessionFunction::new(spec, facts, volatility)));
     all.chain([random::function(facts)]).collect()
@@ -256,11 +265,10 @@ impl ScalarUDFImpl for SessionFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = if args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_))) {
-            None
-        } else {
-            Some(args.number_rows)
-        };
+        let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        // The next number is another one in each row.
+        let rows =
+            if is_constant && self.spec.name != sequences::NEXT { None } else { Some(args.number_rows) };
         let numbered = Numbered::default();
         let value = |row: usize| {
             let arguments = args.args.iter().map(|value| match value {

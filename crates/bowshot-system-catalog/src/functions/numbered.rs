@@ -1,6 +1,7 @@
 //! Tables and their constraints by their numbers, for all calls of one batch: who looks through them for each row takes as long as
 //! there are tables, squared.
 
+use crate::functions::sequences::{self, Sequence};
 use crate::functions::{Call, relations};
 use crate::pg_catalog::oids;
 use bowshot_tables::{Definition, Entry, EntryName};
@@ -15,6 +16,7 @@ pub(crate) struct Numbered {
     /// By the types of their rows and of arrays of those.
     row_types: OnceCell<HashMap<i64, EntryName>>,
     constraints: OnceCell<HashMap<i64, EntryName>>,
+    sequences: OnceCell<Vec<Sequence>>,
 }
 
 impl Call<'_> {
@@ -39,6 +41,11 @@ impl Call<'_> {
         });
         let name = types.get(&oid)?;
         Some((name, oids::row_array(name) == oid))
+    }
+
+    /// The sequences, and the columns that number themselves.
+    pub(crate) fn sequences(&self) -> &[Sequence] {
+        self.numbered.sequences.get_or_init(|| sequences::all(self))
     }
 
     /// The table that a key, index or check belongs to, and its definition.

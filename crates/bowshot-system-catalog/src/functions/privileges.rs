@@ -1,7 +1,7 @@
 //! `has_table_privilege` and its like: what the rights say. Whoever may connect may run all functions and use all types.
 
 use crate::functions::about_tables::written;
-use crate::functions::{BOOL, Call, FunctionSpec};
+use crate::functions::{BOOL, Call, FunctionSpec, sequences};
 use crate::listing::external;
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{PG_CATALOG, SYSTEM_SCHEMA};
@@ -29,10 +29,7 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     privilege("has_database_privilege", (2, 3), |call| answer(call, 2, database)),
     privilege("has_function_privilege", (2, 3), |call| answer(call, 2, |_| Ok(Some(true)))),
     privilege("has_schema_privilege", (2, 3), |call| answer(call, 2, schema)),
-    // There are none that statements name.
-    privilege("has_sequence_privilege", (2, 3), |call| {
-        answer(call, 2, |asked| Ok(Some(asked.access.is_everything())))
-    }),
+    privilege("has_sequence_privilege", (2, 3), |call| answer(call, 2, sequence)),
     privilege("has_table_privilege", (2, 3), |call| answer(call, 2, table)),
     privilege("has_tablespace_privilege", (2, 3), |call| {
         answer(call, 2, |asked| Ok(Some(asked.access.is_everything())))
@@ -169,6 +166,23 @@ fn is_own(schema: &str) -> bool {
 fn table(asked: &Asked<'_>) -> Result<Option<bool>> {
     let Some(name) = asked.relation()? else { return Ok(None) };
     asked.any(&OF_TABLES, |right, option| asked.may(&name, right, option, None))
+}
+
+/// The rights are those of the table, which the sequence is or belongs to.
+fn sequence(asked: &Asked<'_>) -> Result<Option<bool>> {
+    let (call, text) = (asked.call, asked.call.text(asked.from).unwrap_or_default());
+    let found = match call.number(asked.from) {
+        Some(oid) => match sequences::by_number(call, oid) {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+        None => sequences::by_name(call, &text)
+            .ok_or_else(|| external(unseen(&EntryName::new(call.catalog(), call.schema(), text.clone()))))?,
+    };
+    asked.any(&["USAGE", "SELECT", "UPDATE"], |right, option| {
+        let right = if right == "USAGE" { "INSERT" } else { right };
+        asked.may(&found.table, right, option, None)
+    })
 }
 
 fn any_column(asked: &Asked<'_>) -> Result<Option<bool>> {

@@ -1,7 +1,7 @@
 //! Tables, views and indexes by their numbers, and their numbers by their names.
 
 use crate::functions::about_tables::written;
-use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, spec, text};
+use crate::functions::{BOOL, Call, FunctionSpec, LONG, LONGS, TEXT, sequences, spec, text};
 use crate::information_schema::{self, KeyKind, key_name, reference_name};
 use crate::pg_catalog::{self, oids};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA};
@@ -28,7 +28,6 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("pg_get_partition_constraintdef", (1, 1), TEXT, none),
     spec("pg_get_ruledef", (1, 2), TEXT, none),
     spec("pg_get_triggerdef", (1, 2), TEXT, none),
-    spec("pg_get_serial_sequence", (2, 2), TEXT, none),
     spec("pg_get_statisticsobjdef", (1, 1), TEXT, none),
     spec("pg_get_statisticsobjdef_columns", (1, 1), TEXT, none),
     spec("pg_get_functiondef", (1, 1), TEXT, none),
@@ -103,7 +102,8 @@ pub(crate) fn number(call: &Call<'_>, name: &str) -> Option<i64> {
     let found = keys(call).into_iter().find(|(table, index)| {
         table.catalog == full.catalog && table.schema == full.schema && *index == full.name
     });
-    found.map(|(table, index)| oids::constraint(&table, &index))
+    let index = found.map(|(table, index)| oids::constraint(&table, &index));
+    index.or_else(|| sequences::by_name(call, name).map(|sequence| sequence.oid()))
 }
 
 /// The number of the type of the rows of a table or view, or of that of arrays of them.
@@ -135,7 +135,10 @@ pub(crate) fn name(call: &Call<'_>, oid: i64) -> Option<String> {
     if let Some(found) = call.table(oid) {
         return Some(text_of_name(call, found, &found.name));
     }
-    let (table, definition) = call.constrained(oid)?;
+    let Some((table, definition)) = call.constrained(oid) else {
+        let sequence = sequences::by_number(call, oid)?;
+        return Some(text_of_name(call, &sequence.table, &sequence.name()));
+    };
     let index = named(table, &definition).into_iter().find(|index| oids::constraint(table, index) == oid)?;
     Some(text_of_name(call, table, &index))
 }

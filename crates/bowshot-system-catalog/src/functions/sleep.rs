@@ -43,14 +43,21 @@ fn seconds(call: &Call<'_>) -> Result<Option<f64>> {
 
 fn wait(seconds: f64) -> Result<()> {
     let end = Duration::try_from_secs_f64(seconds).ok().and_then(|time| Instant::now().checked_add(time));
-    let end = end.ok_or_else(wrong)?;
+    wait_until(Some(end.ok_or_else(wrong)?), || Ok(false)).map(drop)
+}
+
+/// Waits until something is done, or for as long as there is time; whether it was done.
+pub(super) fn wait_until(end: Option<Instant>, is_done: impl Fn() -> Result<bool>) -> Result<bool> {
     let _waiting = Waiting::begin()?;
     run_blocking(|| {
         loop {
             QueryTask::current().map_or(Ok(()), |job| job.check()).map_err(external)?;
-            let left = end.saturating_duration_since(Instant::now());
+            if is_done()? {
+                return Ok(true);
+            }
+            let left = end.map_or(LOOK_AFTER, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
-                return Ok(());
+                return Ok(false);
             }
             std::thread::sleep(left.min(LOOK_AFTER));
         }
@@ -70,7 +77,7 @@ impl Waiting {
         match WAITING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(Self),
             Err(_) => Err(external(
-                Error::new(ErrorKind::LimitReached, "too many statements sleep").with_hint("try again later"),
+                Error::new(ErrorKind::LimitReached, "too many statements wait").with_hint("try again later"),
             )),
         }
     }

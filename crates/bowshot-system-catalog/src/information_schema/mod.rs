@@ -13,6 +13,7 @@ pub(crate) use keys::{keys as keys_of, references};
 
 use crate::CatalogView;
 use crate::lazy_table::{Defined, absent};
+use crate::pg_catalog::sequences;
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::InformationSchemaProvider;
 use datafusion::catalog::{MemoryCatalogProviderList, SchemaProvider, TableProvider};
@@ -38,6 +39,7 @@ static DEFINED: &[&Defined] = &[
     &keys::REFERENTIAL_CONSTRAINTS,
     &privileges::TABLE_PRIVILEGES,
     &privileges::COLUMN_PRIVILEGES,
+    &sequences::STANDARD,
     &mysql::COLLATIONS_OF_SETS,
     &mysql::ENGINES,
     &mysql::KEYWORDS,

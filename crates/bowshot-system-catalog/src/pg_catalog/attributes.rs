@@ -132,7 +132,7 @@ fn identity(listed: &Listed, column: &str) -> &'static str {
     match listed.definition().and_then(|definition| definition.identity(column)) {
         Some(Identity { kind: IdentityKind::Always, .. }) => "a",
         Some(Identity { kind: IdentityKind::ByDefault, .. }) => "d",
-        Some(Identity { kind: IdentityKind::Serial, .. }) | None => "",
+        Some(Identity { kind: IdentityKind::Serial | IdentityKind::Sequence, .. }) | None => "",
     }
 }
 
@@ -142,6 +142,11 @@ pub(crate) fn is_serial(listed: &Listed, column: &Column) -> bool {
     identity.is_some_and(|identity| identity.kind == IdentityKind::Serial)
 }
 
+/// The name of the sequence of a column, as PostgreSQL makes it.
+pub(crate) fn sequence_of(table: &str, column: &str) -> String {
+    format!("{table}_{column}_seq")
+}
+
 /// The default of a column as PostgreSQL writes it; the next number of its sequence for SERIAL.
 pub(crate) fn default(visible: &CatalogView, listed: &Listed, column: &Column) -> Option<String> {
     if !is_serial(listed, column) {
@@ -149,7 +154,7 @@ pub(crate) fn default(visible: &CatalogView, listed: &Listed, column: &Column) -
         return Some(names::default_of_postgres(default, &column.field));
     }
     let EntryName { catalog, schema, name } = &listed.name;
-    let sequence = quoted(&format!("{name}_{}_seq", column.field.name()));
+    let sequence = quoted(&sequence_of(name, column.field.name()));
     let is_near = visible.default_names() == (catalog.clone(), schema.clone());
     let sequence = if is_near { sequence } else { format!("{}.{sequence}", quoted(schema)) };
     Some(format!("nextval('{}'::regclass)", sequence.replace('\'', "''")))

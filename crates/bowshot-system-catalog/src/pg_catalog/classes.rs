@@ -87,10 +87,16 @@ pub(crate) fn here(visible: &CatalogView, about: &About) -> Vec<Listed> {
     visible.listed_within(about, |catalog| catalog == current || catalog == TEMPORARY_CATALOG)
 }
 
+/// The sequences of the same catalogs.
+pub(crate) fn sequences_here(visible: &CatalogView) -> Vec<Listed> {
+    let (current, _) = visible.default_names();
+    visible.sequences_within(|catalog| catalog == current || catalog == TEMPORARY_CATALOG)
+}
+
 /// The numbers of the tables of these names, and of those that have an index of such a name, with all of their indexes.
 pub(crate) fn numbers(visible: &CatalogView, names: &[&str]) -> Vec<i64> {
     let mut numbers = Vec::new();
-    for listed in here(visible, &About::default()) {
+    for listed in here(visible, &About::default()).into_iter().chain(sequences_here(visible)) {
         let keys = keys_of(&listed);
         let is_named = |name: &str| names.contains(&name);
         if is_named(&listed.name.name) || keys.iter().any(|(index, ..)| is_named(index)) {
@@ -114,6 +120,7 @@ fn classes<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -
                 rows.add(index(&listed, &name, key.columns.len()));
             }
         }
+        sequences_here(visible).iter().for_each(|sequence| rows.add(class(sequence, 1)));
         Ok(())
     })
 }
@@ -140,6 +147,7 @@ fn kind(listed: &Listed) -> &'static str {
     match listed.materialized() {
         Some(_) => "m",
         None if listed.is_view() => "v",
+        None if listed.definition().is_some_and(|definition| definition.sequence().is_some()) => "S",
         None => "r",
     }
 }

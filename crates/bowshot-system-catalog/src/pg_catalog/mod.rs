@@ -12,6 +12,7 @@ pub mod oids;
 mod places;
 mod procedures;
 mod relation_numbers;
+pub(crate) mod sequences;
 mod server;
 mod types;
 
@@ -51,6 +52,8 @@ static DEFINED: &[&Defined] = &[
     &places::LANGUAGE,
     &places::TABLESPACE,
     &procedures::PROC,
+    &sequences::SEQUENCE,
+    &sequences::SEQUENCES,
     &server::AM,
     &server::AUTHID,
     &server::DATABASE,

@@ -52,12 +52,16 @@ fn name_elements(factor: &mut TableFactor) {
 }
 
 /// Functions that give one value and are read as tables of it.
-const VALUES: [&str; 7] = [
+const VALUES: [&str; 11] = [
     "array_remove",
+    "clock_timestamp",
     "current_database",
     "current_schema",
     "current_setting",
+    "now",
     "parse_ident",
+    "pg_backend_pid",
+    "pg_sleep",
     "string_to_array",
     "version",
 ];

@@ -34,10 +34,6 @@ pub(crate) static TABLES: &[Defined] = absent! {
     pg_seclabel: objoid Long, classoid Long, objsubid Int, provider Text, label Text;
     pg_seclabels: objoid Long, classoid Long, objsubid Int, objtype Text, objnamespace Long, objname Text,
         provider Text, label Text;
-    pg_sequence: seqrelid Long, seqtypid Long, seqstart Long, seqincrement Long, seqmax Long, seqmin Long,
-        seqcache Long, seqcycle Bool;
-    pg_sequences: schemaname Text, sequencename Text, sequenceowner Text, data_type Text, start_value Long,
-        min_value Long, max_value Long, increment_by Long, cycle Bool, cache_size Long, last_value Long;
     pg_shdepend: dbid Long, classid Long, objid Long, objsubid Int, refclassid Long, refobjid Long,
         deptype Text;
     pg_shdescription: objoid Long, classoid Long, description Text;
