@@ -66,16 +66,22 @@ impl EngineSession {
         self.each_binding(plan, bound, |values| all.push(values.cloned()))?;
         let mut watched = Vec::with_capacity(all.len());
         for values in all {
-            let key = (rows.key.as_slice(), values.as_ref());
-            // The first lookup in many rows makes no index, the second one does.
-            let found = match self.find_rows(&seen, key, &[]).await {
-                None => self.find_rows(&seen, key, &[]).await,
-                found => found,
+            let addresses = match rows.key_values(values.as_ref()) {
+                Some(key) => self.addresses(&seen, &key).await,
+                None => None,
             };
-            let addresses = found.map(|found| found.addresses);
             watched.push(WatchedRows { seen: Arc::clone(&seen), addresses });
         }
         Ok(watched)
+    }
+
+    async fn addresses(&self, table: &Table, key: &[(usize, ScalarValue)]) -> Option<Vec<u64>> {
+        // The first lookup in many rows makes no index, the second one does.
+        let found = match self.find_rows(table, key, &[]).await {
+            None => self.find_rows(table, key, &[]).await,
+            found => found,
+        };
+        found.map(|found| found.addresses)
     }
 
     /// Checks that nobody has changed the rows.
@@ -159,6 +165,11 @@ impl<'p> KeyedRows<'p> {
         let table = Arc::clone(Table::read_by(without_defaults(provider.as_ref()))?);
         let key = key_of(&table, &provider.schema(), &filter.predicate)?;
         is_primary(&table, &key).then_some(Self { table, key })
+    }
+
+    /// `None` where a parameter has no value.
+    fn key_values(&self, parameters: Option<&ParamValues>) -> Option<Vec<(usize, ScalarValue)>> {
+        self.key.iter().map(|(at, expr)| Some((*at, value(expr, parameters)?))).collect()
     }
 
     /// `None` for a null, and for a value of another kind: there is no such row.
