@@ -27,6 +27,10 @@ extensions_options! {
         pub grouping_sets: bool, default = true
         /// Whether rows are grouped before they are joined, where that leaves far fewer of them.
         pub eager_aggregation: bool, default = true
+        /// Whether rows that a filter of ranks drops are dropped before they are sorted.
+        pub ranked_windows: bool, default = true
+        /// Whether aggregates of whole partitions are computed without a sort.
+        pub hashed_windows: bool, default = true
     }
 }
 
@@ -40,6 +44,10 @@ pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
 /// The same of [`SharedWork::eager_aggregation`].
 pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
+/// The same of [`SharedWork::ranked_windows`].
+pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
+/// The same of [`SharedWork::hashed_windows`].
+pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
 ///

@@ -1,11 +1,11 @@
 //! Rows that several parts of a plan read: whoever comes first has them computed, on a task of its own, so that no reader waits for
 //! another one to be polled. They are kept in the query's memory, or in files where that does not hold them.
 
-use super::materialized_rows::{MaterializedRows, Materializing};
 use async_trait::async_trait;
 use bowshot_optimizer::common_subplans::{self, SharedWork};
 use bowshot_optimizer::computed_once::ComputedOnce;
 use bowshot_optimizer::fused_totals;
+use bowshot_optimizer::materialized_rows::{MaterializedRows, Materializing};
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
