@@ -22,6 +22,12 @@ QUERIES = [
     f"{TWICE} SELECT * FROM s WHERE p > 9 UNION ALL SELECT * FROM s WHERE p > 9",
     f"{TWICE} SELECT item FROM s WHERE p > (SELECT avg(p) FROM s) EXCEPT SELECT item FROM s WHERE n = 1",
     "SELECT count(*) FROM (SELECT DISTINCT item FROM sales) a, (SELECT DISTINCT item FROM sales) b WHERE a.item = b.item",
+    # Groups that differ in conditions on a key, also behind a union, and with a condition that both have.
+    "WITH s AS (SELECT i.kind, s.store, sum(s.price) AS p, count(*) AS n FROM sales s JOIN items i ON s.item = i.item WHERE i.name <> 'name 3' "
+    "GROUP BY i.kind, s.store) SELECT a.store, a.p, b.p, b.n FROM s a JOIN s b ON a.store = b.store WHERE a.kind = 'kind 0' AND b.kind = 'kind 1'",
+    "WITH s AS (SELECT kind, day, sum(price) AS p FROM (SELECT i.kind, s.day, s.price FROM sales s JOIN items i ON s.item = i.item "
+    "UNION SELECT i.kind, s.day + 1, s.price FROM sales s JOIN items i ON s.item = i.item + 1) d GROUP BY kind, day) "
+    "SELECT a.day, a.p, b.p FROM s a LEFT JOIN s b ON a.day = b.day AND b.kind = 'kind 2' WHERE a.kind = 'kind 0'",
     "SELECT item % 7 AS i, day % 5 AS d, grouping(item % 7) AS g, sum(price), avg(price), count(note), min(note), max(day) "
     "FROM sales GROUP BY ROLLUP (item % 7, day % 5)",
     "SELECT store, day % 3 AS d, sum(price) FILTER (WHERE item > 5), count(*), stddev(price::double) FROM sales GROUP BY CUBE (store, day % 3)",

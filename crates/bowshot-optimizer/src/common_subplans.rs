@@ -196,7 +196,7 @@ impl Parts {
 }
 
 /// The columns of one reader.
-fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
+pub(crate) fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
     let same = once
         .schema()
         .iter()
