@@ -3,7 +3,7 @@
 //! too much memory, or most rows pass anyway, all later ones do.
 
 use super::partition_totals::arrays;
-use datafusion::arrow::array::{Array, BooleanArray};
+use datafusion::arrow::array::BooleanArray;
 use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -273,7 +273,7 @@ impl First {
             known.get_mut(*partition).is_none_or(|first| first.add(key.data(), rank, most, bytes))
         });
         let passing = BooleanArray::from(rows.collect::<Vec<bool>>());
-        self.looked_at[0] += passing.len();
+        self.looked_at[0] += self.numbers.len();
         self.looked_at[1] += passing.true_count();
         Ok(passing)
     }
