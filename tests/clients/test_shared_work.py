@@ -1,5 +1,6 @@
-"""Work that a query does once instead of several times, through the real server: equal parts are computed once, coarser grouping sets
-from the finest one, and rows are grouped before they are joined, with the same answers as without."""
+"""Work that a query does once instead of several times, or not at all, through the real server: equal parts are computed once, coarser
+grouping sets from the finest one, rows are grouped before they are joined, and windows do not sort what they need not, with the same
+answers as without."""
 
 import random
 
@@ -21,6 +22,12 @@ QUERIES = [
     f"{TWICE} SELECT * FROM s WHERE p > 9 UNION ALL SELECT * FROM s WHERE p > 9",
     f"{TWICE} SELECT item FROM s WHERE p > (SELECT avg(p) FROM s) EXCEPT SELECT item FROM s WHERE n = 1",
     "SELECT count(*) FROM (SELECT DISTINCT item FROM sales) a, (SELECT DISTINCT item FROM sales) b WHERE a.item = b.item",
+    # Groups that differ in conditions on a key, also behind a union, and with a condition that both have.
+    "WITH s AS (SELECT i.kind, s.store, sum(s.price) AS p, count(*) AS n FROM sales s JOIN items i ON s.item = i.item WHERE i.name <> 'name 3' "
+    "GROUP BY i.kind, s.store) SELECT a.store, a.p, b.p, b.n FROM s a JOIN s b ON a.store = b.store WHERE a.kind = 'kind 0' AND b.kind = 'kind 1'",
+    "WITH s AS (SELECT kind, day, sum(price) AS p FROM (SELECT i.kind, s.day, s.price FROM sales s JOIN items i ON s.item = i.item "
+    "UNION SELECT i.kind, s.day + 1, s.price FROM sales s JOIN items i ON s.item = i.item + 1) d GROUP BY kind, day) "
+    "SELECT a.day, a.p, b.p FROM s a LEFT JOIN s b ON a.day = b.day AND b.kind = 'kind 2' WHERE a.kind = 'kind 0'",
     "SELECT item % 7 AS i, day % 5 AS d, grouping(item % 7) AS g, sum(price), avg(price), count(note), min(note), max(day) "
     "FROM sales GROUP BY ROLLUP (item % 7, day % 5)",
     "SELECT store, day % 3 AS d, sum(price) FILTER (WHERE item > 5), count(*), stddev(price::double) FROM sales GROUP BY CUBE (store, day % 3)",
@@ -36,6 +43,26 @@ GROUPED_FIRST = [
     "SELECT upper(i.name) AS n, sum(s.price - 1) FROM sales s JOIN items i ON s.item = i.item JOIN items j ON j.item = i.item + 1 "
     "WHERE s.day < 30 GROUP BY upper(i.name) HAVING count(*) > 5",
 ]
+
+# With the operator that the plan has in the place of a sort of all rows.
+WINDOWS = [
+    ("RankedRowsExec", "SELECT * FROM (SELECT item, day, price, rank() OVER (PARTITION BY item ORDER BY price DESC NULLS LAST) AS r FROM sales) t WHERE r <= 3"),
+    ("RankedRowsExec", "SELECT item, r AS day FROM (SELECT item, day, dense_rank() OVER (PARTITION BY store, note ORDER BY day) AS r FROM sales) t WHERE r < 3"),
+    (
+        "RankedRowsExec",
+        "SELECT * FROM (SELECT store, item, row_number() OVER (PARTITION BY store ORDER BY sum(price), item) AS n FROM sales "
+        "GROUP BY ROLLUP (store, item)) t WHERE n = 1",
+    ),
+    ("RankedRowsExec", "SELECT * FROM (SELECT item, day, rank() OVER (ORDER BY price DESC NULLS LAST) AS r FROM sales WHERE store = 'store 2') t WHERE r < 11"),
+    ("PartitionTotalsExec", "SELECT item, day, price, avg(price) OVER (PARTITION BY item) AS a, count(note) OVER (PARTITION BY item) AS n FROM sales"),
+    ("PartitionTotalsExec", "SELECT store, item, sum(price) * 100 / sum(sum(price)) OVER (PARTITION BY store) AS part FROM sales GROUP BY store, item"),
+    (
+        "PartitionTotalsExec",
+        "SELECT * FROM (SELECT store, note, sum(price) AS p, avg(sum(price)) OVER (PARTITION BY store) AS a, min(note) OVER (PARTITION BY store) AS m "
+        "FROM sales GROUP BY store, note) t WHERE abs(p - a) > 5",
+    ),
+]
+WINDOW_OPTIONS = ("ranked_windows", "hashed_windows")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +118,41 @@ def test_rows_are_grouped_before_they_are_joined(folder, sql):
         assert "mode=Partial, " not in plan.partition("HashJoinExec")[2], plan
         assert alike(db.rows(sql)) == first
         assert first
+
+
+@pytest.mark.parametrize(("operator", "sql"), WINDOWS)
+def test_windows_do_not_sort_all_rows(folder, operator, sql):
+    with computing(folder) as server, Database(server) as db:
+        first = alike(db.rows(sql))
+        assert operator in plan_of(db, sql)
+        db.run(*(f"SET {option} = false" for option in WINDOW_OPTIONS))
+        assert operator not in plan_of(db, sql)
+        assert alike(db.rows(sql)) == first
+        assert first
+
+
+def test_windows_of_filters_and_other_functions_stay(folder):
+    for operator, sql in [
+        ("RankedRowsExec", "SELECT * FROM (SELECT item, rank() OVER w AS r, lead(day) OVER w AS l FROM sales WINDOW w AS (PARTITION BY item ORDER BY day)) t WHERE r <= 3"),
+        ("PartitionTotalsExec", "SELECT item, sum(price) FILTER (WHERE day > 3) OVER (PARTITION BY item) FROM sales"),
+        ("PartitionTotalsExec", "SELECT item, day, sum(price) OVER (PARTITION BY item) FROM sales ORDER BY item, day"),
+    ]:
+        with computing(folder) as server, Database(server) as db:
+            first = alike(db.rows(sql))
+            assert operator not in plan_of(db, sql)
+            db.run(*(f"SET {option} = false" for option in WINDOW_OPTIONS))
+            assert alike(db.rows(sql)) == first
+
+
+def test_windows_that_memory_does_not_hold(tmp_path):
+    """Rows go to files; where there are too many partitions for a hash table, they are sorted."""
+    rows = 600_000
+    table = pa.table({"k": np.arange(rows) * 7919 % rows, "text": pa.array([f"{n:0100d}" for n in range(rows)])})
+    pq.write_table(table, tmp_path / "wide.parquet")
+    with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "96MiB"}) as server, Database(server) as db:
+        for key, groups in [("k % 100", 100), ("k", rows)]:
+            sql = f"SELECT count(*), sum(n), max(m) FROM (SELECT count(*) OVER (PARTITION BY g) AS n, max(text) OVER (PARTITION BY g) AS m FROM (SELECT {key} AS g, text FROM wide) t) w"
+            assert db.rows(sql) == [(rows, rows * (rows // groups), f"{rows - 1:0100d}")]
 
 
 def test_rows_that_a_join_takes_away_are_not_computed(tmp_path):

@@ -73,6 +73,10 @@ pub const SESSION_OPTIONS: &[SessionOption] = options! {
         "compute coarser grouping sets of ROLLUP and CUBE from the finest one";
     "eager_aggregation" "bool" = "true" =>
         "group rows before they are joined, where statistics say that far fewer of them go into the join then";
+    "ranked_windows" "bool" = "true" =>
+        "drop rows before they are sorted for `rank`, `dense_rank` or `row_number` that a filter of it drops afterwards";
+    "hashed_windows" "bool" = "true" =>
+        "compute aggregates over whole partitions, such as `sum(x) OVER (PARTITION BY y)`, by a hash table instead of a sort";
     "query_tag" "string" = "" =>
         "mark of the session's statements in `system.queries`, the audit trail, the log and traces: at most 256 characters, none of them a control character";
 };

@@ -8,7 +8,7 @@ use datafusion::common::extensions_options;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Projection, SubqueryAlias, TableScan,
+    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Projection, SortExpr, SubqueryAlias, TableScan,
     TableScanBuilder, TableSource, Window,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,6 +27,10 @@ extensions_options! {
         pub grouping_sets: bool, default = true
         /// Whether rows are grouped before they are joined, where that leaves far fewer of them.
         pub eager_aggregation: bool, default = true
+        /// Whether rows that a filter of ranks drops are dropped before they are sorted.
+        pub ranked_windows: bool, default = true
+        /// Whether aggregates of whole partitions are computed without a sort.
+        pub hashed_windows: bool, default = true
     }
 }
 
@@ -40,6 +44,10 @@ pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
 /// The same of [`SharedWork::eager_aggregation`].
 pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
+/// The same of [`SharedWork::ranked_windows`].
+pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
+/// The same of [`SharedWork::hashed_windows`].
+pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
 ///
@@ -53,7 +61,7 @@ pub fn share(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     if !parts.0.iter().any(Part::is_shared) {
         return Ok(None);
     }
-    parts.replaced(plan.clone()).data().map(Some)
+    parts.replaced(plan.clone(), &[]).data().map(Some)
 }
 
 /// Whether a plan has several parts that are worth it, and is not so large that looking takes long.
@@ -156,8 +164,8 @@ impl Parts {
         Ok(())
     }
 
-    /// The shared part that has all columns of a node.
-    fn shared(&self, node: &LogicalPlan) -> Result<Option<(u64, &LogicalPlan)>> {
+    /// The shared part that has all columns of a node, and that it is not within.
+    fn shared(&self, node: &LogicalPlan, within: &[u64]) -> Result<Option<(u64, &LogicalPlan)>> {
         if !is_worthwhile(node) {
             return Ok(None);
         }
@@ -165,6 +173,7 @@ impl Parts {
         for part in self.0.iter().filter(|part| part.signature == signature && part.is_shared()) {
             if let (Some(number), Some(wider)) = (part.number, part.with_columns_of(node)?)
                 && wider == part.plan
+                && !within.contains(&number)
             {
                 return Ok(Some((number, &part.plan)));
             }
@@ -172,13 +181,13 @@ impl Parts {
         Ok(None)
     }
 
-    fn replaced(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    fn replaced(&self, plan: LogicalPlan, within: &[u64]) -> Result<Transformed<LogicalPlan>> {
         plan.transform_down_with_subqueries(|node| {
-            let Some((number, part)) = self.shared(&node)? else { return Ok(Transformed::no(node)) };
-            let input = part.clone();
+            let Some((number, part)) = self.shared(&node, within)? else { return Ok(Transformed::no(node)) };
+            let (input, within) = (part.clone(), [within, &[number]].concat());
             let input = input
-                .map_subqueries(|query| self.replaced(query))?
-                .transform_sibling(|input| input.map_children(|child| self.replaced(child)))?;
+                .map_subqueries(|query| self.replaced(query, &within))?
+                .transform_sibling(|input| input.map_children(|child| self.replaced(child, &within)))?;
             let once = ComputedOnce::equal_part(number, input.data);
             let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             Ok(Transformed::new(with_columns(once, node.schema())?, true, TreeNodeRecursion::Jump))
@@ -187,7 +196,7 @@ impl Parts {
 }
 
 /// The columns of one reader.
-fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
+pub(crate) fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
     let same = once
         .schema()
         .iter()
@@ -246,12 +255,47 @@ pub(crate) fn merged(one: &LogicalPlan, other: &LogicalPlan) -> Option<LogicalPl
             let aggregate = Aggregate::try_new(Arc::new(input), one.group_expr.clone(), functions);
             aggregate.map(LogicalPlan::Aggregate).ok()
         }
-        (LogicalPlan::Window(one), LogicalPlan::Window(other)) => {
-            let input = merged(&one.input, &other.input)?;
-            let functions = union(&one.window_expr, &other.window_expr);
-            Window::try_new(functions, Arc::new(input)).map(LogicalPlan::Window).ok()
-        }
         (LogicalPlan::Join(one), LogicalPlan::Join(other)) => merged_join(one, other),
+        // One that leaves columns out, and nothing else.
+        (LogicalPlan::Projection(one), other) if one.expr.iter().all(is_column) => merged(&one.input, other),
+        (one, LogicalPlan::Projection(other)) if other.expr.iter().all(is_column) => {
+            merged(one, &other.input)
+        }
+        (LogicalPlan::Window(one), LogicalPlan::Window(other)) => merged_windows(one, other),
+        // Within windows alone: those that share a part have the same operator on top.
+        (LogicalPlan::Window(one), other) => with_window(one, merged(&one.input, other)),
+        (one, LogicalPlan::Window(other)) => with_window(other, merged(one, &other.input)),
+        _ => None,
+    }
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(_))
+}
+
+/// The functions of both. All functions of one window are sorted by the keys of its first one.
+fn merged_windows(one: &Window, other: &Window) -> Option<LogicalPlan> {
+    if sort_keys(one)? != sort_keys(other)? {
+        return None;
+    }
+    let input = merged(&one.input, &other.input)?;
+    let functions = union(&one.window_expr, &other.window_expr);
+    Window::try_new(functions, Arc::new(input)).map(LogicalPlan::Window).ok()
+}
+
+/// The window above rows that lack its columns.
+fn with_window(window: &Window, rows: Option<LogicalPlan>) -> Option<LogicalPlan> {
+    Window::try_new(window.window_expr.clone(), Arc::new(rows?)).map(LogicalPlan::Window).ok()
+}
+
+/// The partitions and the order of a window's functions.
+fn sort_keys(window: &Window) -> Option<(&[Expr], &[SortExpr])> {
+    let mut function = window.window_expr.first()?;
+    while let Expr::Alias(alias) = function {
+        function = &alias.expr;
+    }
+    match function {
+        Expr::WindowFunction(call) => Some((&call.params.partition_by, &call.params.order_by)),
         _ => None,
     }
 }
@@ -373,6 +417,43 @@ mod tests {
         }
         let random = "SELECT k, sum(v) FROM t WHERE random() > 0.5 GROUP BY k";
         assert_eq!(readers(&format!("{random} UNION ALL {random}")).await, 0);
+    }
+
+    #[tokio::test]
+    async fn windows_are_shared_with_readers_of_some_of_their_functions() {
+        let windows = "WITH s AS (SELECT k, v, sum(v) AS n, rank() OVER (PARTITION BY k ORDER BY sum(v)) AS r, \
+            avg(sum(v)) OVER (PARTITION BY k) AS a FROM t GROUP BY k, v)";
+        for (expected, rest) in [
+            // As those of TPC-DS' question 47: one with both windows, two with the lower one.
+            (
+                3,
+                "SELECT a.k FROM s a, s b, s c WHERE a.r = b.r + 1 AND a.r = c.r - 1 AND a.a > 3 AND a.v = 7",
+            ),
+            (2, "SELECT k, a, r FROM s UNION ALL SELECT k, a, a FROM s"),
+        ] {
+            let sql = format!("{windows} {rest}");
+            let (_, plan) = optimized(&sql).await;
+            let shared = share(&plan).unwrap().unwrap();
+            let mut parts = Vec::new();
+            shared
+                .apply_with_subqueries(|node| {
+                    parts.extend(ComputedOnce::is(node).then(|| node.inputs()[0].clone()));
+                    Ok(TreeNodeRecursion::Continue)
+                })
+                .unwrap();
+            assert_eq!(parts.len(), expected, "{sql}");
+            assert!(parts.iter().all(|part| matches!(part, LogicalPlan::Window(_))), "{sql}");
+        }
+        let alone = format!("{windows} SELECT k, a, r FROM s");
+        assert_eq!(readers(&alone).await, 0);
+    }
+
+    #[tokio::test]
+    async fn windows_of_other_keys_are_not_put_into_one() {
+        let sql = "SELECT rank() OVER (PARTITION BY k ORDER BY v) FROM t UNION ALL SELECT rank() OVER (PARTITION BY v ORDER BY k) FROM t";
+        assert_eq!(readers(sql).await, 0);
+        let same = "SELECT rank() OVER (PARTITION BY k ORDER BY v) FROM t UNION ALL SELECT row_number() OVER (PARTITION BY k ORDER BY v) FROM t";
+        assert_eq!(readers(same).await, 2);
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@
 
 use super::node_rule::call_again;
 use bowshot_kernels::floats;
-use datafusion::arrow::datatypes::FieldRef;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::functions_aggregate::min_max::{Max, Min, max_udaf, min_udaf};
@@ -31,7 +31,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());
     let mut replaced = false;
     for function in aggregate.aggr_expr() {
-        let new = extreme_in_order(function, aggregate)?;
+        let new = extreme_in_order(function, aggregate.input_schema())?;
         replaced |= new.is_some();
         functions.push(new.unwrap_or_else(|| Arc::clone(function)));
     }
@@ -49,7 +49,7 @@ fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
 /// The function with numbers in order, if it is one of floating-point numbers whose order counts.
 pub(super) fn extreme_in_order(
     function: &AggregateFunctionExpr,
-    aggregate: &AggregateExec,
+    input: SchemaRef,
 ) -> Result<Option<Arc<AggregateFunctionExpr>>> {
     let inner = function.fun().inner();
     let greatest = inner.downcast_ref::<Max>().is_some();
@@ -58,7 +58,7 @@ pub(super) fn extreme_in_order(
     }
     let extreme = Extreme { greatest, of: Arc::new(function.fun().clone()) };
     let extreme = Arc::new(AggregateUDF::from(extreme));
-    call_again(function, extreme, function.expressions(), aggregate.input_schema()).map(Some)
+    call_again(function, extreme, function.expressions(), input).map(Some)
 }
 
 /// Whether it is the greatest number that a function of floating-point numbers in order gives, if it is one.

@@ -2,16 +2,13 @@
 //! count(*) FROM a JOIN b … WHERE b.hour = 9)`: the tables are joined once for the rows of all, and each total has its condition as a
 //! FILTER. Totals of one table alone stay apart: its columns are at hand, and there are more rows to filter than each of them reads.
 
-use crate::common_subplans::{MAX_NODES, have_same_tables, merged, union};
+use crate::common_subplans::have_same_tables;
 use crate::computed_once::{ComputedOnce, is_random, stands_alone};
+use crate::merged_rows::{all, families, merge, never_fails};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType, Result};
-use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction};
-use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Operator, Projection, SubqueryAlias, TableScan,
-    TableScanBuilder,
-};
-use std::collections::BTreeSet;
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Aggregate, Expr, Extension, LogicalPlan, Projection};
 use std::sync::Arc;
 
 /// Functions up to which totals are put together: each of them looks at all rows.
@@ -22,7 +19,8 @@ const MOST_FUNCTIONS: usize = 32;
 /// # Errors
 /// From walking the plan.
 pub fn fuse(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-    let fused: Vec<Totals> = families(plan)?.into_iter().filter_map(Totals::of).collect();
+    let fused: Vec<Totals> =
+        families(plan, is_total, |_, _| true)?.into_iter().filter_map(Totals::of).collect();
     if fused.is_empty() {
         return Ok(None);
     }
@@ -35,34 +33,6 @@ pub fn fuse(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         Ok(Transformed::no(node))
     });
     replaced.data().map(Some)
-}
-
-/// Totals that read the same tables, different ones only.
-fn families(plan: &LogicalPlan) -> Result<Vec<Vec<LogicalPlan>>> {
-    let (mut nodes, mut families) = (0_usize, Vec::<Vec<LogicalPlan>>::new());
-    plan.apply_with_subqueries(|node| {
-        nodes += 1;
-        if nodes > MAX_NODES {
-            families.clear();
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        if !is_total(node)? {
-            return Ok(TreeNodeRecursion::Continue);
-        }
-        for family in &mut families {
-            if let Some(first) = family.first()
-                && have_same_tables(first, node)?
-            {
-                if !family.contains(node) {
-                    family.push(node.clone());
-                }
-                return Ok(TreeNodeRecursion::Continue);
-            }
-        }
-        families.push(vec![node.clone()]);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(families)
 }
 
 /// Whether a node gives one row for all rows of joined tables, by functions that take a condition.
@@ -158,240 +128,6 @@ impl Totals {
         }
         Ok(None)
     }
-}
-
-/// The rows of several plans.
-struct Rows {
-    plan: LogicalPlan,
-    /// For each plan, what its rows meet.
-    conditions: Vec<Vec<Expr>>,
-}
-
-/// The rows of plans that differ in conditions and in columns alone.
-fn merge(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let (first, rest) = plans.split_first()?;
-    let equal = rest.iter().try_fold(LogicalPlan::clone(first), |plan, other| merged(&plan, other));
-    if let Some(plan) = equal {
-        return Some(Rows { plan, conditions: vec![Vec::new(); plans.len()] });
-    }
-    match first {
-        LogicalPlan::Filter(_) => merge_filters(plans),
-        LogicalPlan::Projection(_) => merge_projections(plans),
-        LogicalPlan::SubqueryAlias(_) => merge_aliases(plans),
-        LogicalPlan::Join(_) => merge_joins(plans),
-        LogicalPlan::TableScan(_) => merge_scans(plans),
-        _ => None,
-    }
-}
-
-fn all<'a, T>(
-    plans: &[&'a LogicalPlan],
-    of: impl Fn(&'a LogicalPlan) -> Option<&'a T>,
-) -> Option<Vec<&'a T>> {
-    plans.iter().map(|plan| of(plan)).collect()
-}
-
-fn merge_filters(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let filters = all(plans, |plan| match plan {
-        LogicalPlan::Filter(filter) => Some(filter),
-        _ => None,
-    })?;
-    let inputs: Vec<&LogicalPlan> = filters.iter().map(|filter| filter.input.as_ref()).collect();
-    let mut rows = merge(&inputs)?;
-    let predicates: Vec<&Expr> = filters.iter().map(|filter| &filter.predicate).collect();
-    let first = *predicates.first()?;
-    if !predicates.iter().all(|predicate| *predicate == first) {
-        for (conditions, predicate) in rows.conditions.iter_mut().zip(&predicates) {
-            add(conditions, predicate);
-        }
-    }
-    let predicate = either(predicates.into_iter().cloned())?;
-    let plan = LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(rows.plan)).ok()?);
-    Some(Rows { plan, ..rows })
-}
-
-/// A projection of the columns of all, and of those that conditions read above it.
-fn merge_projections(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let projections = all(plans, |plan| match plan {
-        LogicalPlan::Projection(projection) => Some(projection),
-        _ => None,
-    })?;
-    let inputs: Vec<&LogicalPlan> = projections.iter().map(|projection| projection.input.as_ref()).collect();
-    let rows = merge(&inputs)?;
-    let mut chosen: Vec<Expr> = Vec::new();
-    for projection in projections {
-        chosen = union(&chosen, &projection.expr);
-    }
-    let read: BTreeSet<&Column> = rows.conditions.iter().flatten().flat_map(Expr::column_refs).collect();
-    let read: Vec<Expr> = read.into_iter().cloned().map(Expr::Column).collect();
-    chosen = union(&chosen, &read);
-    let plan = LogicalPlan::Projection(Projection::try_new(chosen, Arc::new(rows.plan)).ok()?);
-    Some(Rows { plan, conditions: rows.conditions })
-}
-
-fn merge_aliases(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let aliases = all(plans, |plan| match plan {
-        LogicalPlan::SubqueryAlias(alias) => Some(alias),
-        _ => None,
-    })?;
-    let alias = &aliases.first()?.alias;
-    if !aliases.iter().all(|other| other.alias == *alias) {
-        return None;
-    }
-    let inputs: Vec<&LogicalPlan> = aliases.iter().map(|alias| alias.input.as_ref()).collect();
-    let rows = merge(&inputs)?;
-    let renamed = |condition: &Expr| {
-        let renamed = condition.clone().transform(|part| {
-            Ok(match part {
-                Expr::Column(column) => {
-                    Transformed::yes(Expr::Column(Column::new(Some(alias.clone()), column.name)))
-                }
-                part => Transformed::no(part),
-            })
-        });
-        renamed.data().ok()
-    };
-    let conditions =
-        rows.conditions.iter().map(|of_one| of_one.iter().map(renamed).collect::<Option<Vec<_>>>());
-    let conditions = conditions.collect::<Option<Vec<_>>>()?;
-    let plan = SubqueryAlias::try_new(Arc::new(rows.plan), alias.clone()).ok()?;
-    Some(Rows { plan: LogicalPlan::SubqueryAlias(plan), conditions })
-}
-
-/// Conditions on a side apply above the join where all rows of the join have columns of that side, and no row is there for lack of others.
-fn merge_joins(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let joins = all(plans, |plan| match plan {
-        LogicalPlan::Join(join) => Some(join),
-        _ => None,
-    })?;
-    let first = *joins.first()?;
-    let same = |other: &&Join| {
-        first.on == other.on
-            && first.filter == other.filter
-            && first.join_type == other.join_type
-            && first.join_constraint == other.join_constraint
-            && first.null_equality == other.null_equality
-            && first.null_aware == other.null_aware
-    };
-    if !joins.iter().all(same) {
-        return None;
-    }
-    let left = merge(&joins.iter().map(|join| join.left.as_ref()).collect::<Vec<_>>())?;
-    let right = merge(&joins.iter().map(|join| join.right.as_ref()).collect::<Vec<_>>())?;
-    let has_none = |rows: &Rows| rows.conditions.iter().all(Vec::is_empty);
-    let may_differ = match first.join_type {
-        JoinType::Inner => true,
-        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => has_none(&right),
-        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => has_none(&left),
-        _ => false,
-    };
-    if !may_differ {
-        return None;
-    }
-    let conditions = left.conditions.iter().zip(&right.conditions).map(|(left, right)| union(left, right));
-    let conditions = conditions.collect();
-    let join = Join::try_new(
-        Arc::new(left.plan),
-        Arc::new(right.plan),
-        first.on.clone(),
-        first.filter.clone(),
-        first.join_type,
-        first.join_constraint,
-        first.null_equality,
-        first.null_aware,
-    );
-    Some(Rows { plan: LogicalPlan::Join(join.ok()?), conditions })
-}
-
-/// A scan for the rows of all. What a scan leaves out may not be looked at again above it, so all of its conditions count.
-fn merge_scans(plans: &[&LogicalPlan]) -> Option<Rows> {
-    let scans = all(plans, |plan| match plan {
-        LogicalPlan::TableScan(scan) => Some(scan),
-        _ => None,
-    })?;
-    let first = *scans.first()?;
-    let same = |other: &&TableScan| {
-        other.table_name == first.table_name
-            && Arc::ptr_eq(&other.source, &first.source)
-            && other.fetch.is_none()
-            && other.statistics_requests == first.statistics_requests
-    };
-    if !scans.iter().all(same) {
-        return None;
-    }
-    let schema = first.source.schema();
-    let (mut columns, mut conditions) = (Vec::new(), Vec::with_capacity(scans.len()));
-    for scan in &scans {
-        let mut own = Vec::new();
-        scan.filters.iter().for_each(|filter| add(&mut own, filter));
-        let read = own.iter().flat_map(Expr::column_refs).map(|column| schema.index_of(&column.name));
-        let read = read.collect::<Result<BTreeSet<usize>, _>>().ok()?;
-        for column in scan.projection.as_ref()?.iter().copied().chain(read) {
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-        }
-        conditions.push(own);
-    }
-    let filters = conditions.iter().map(|own| conjunction(own.iter().cloned())).collect::<Option<Vec<_>>>();
-    let filters = filters.and_then(either).into_iter().collect();
-    let scan = TableScanBuilder::new(first.table_name.clone(), Arc::clone(&first.source))
-        .with_projection(Some(columns))
-        .with_filters(filters)
-        .with_statistics_requests(first.statistics_requests.clone())
-        .build();
-    Some(Rows { plan: LogicalPlan::TableScan(scan.ok()?), conditions })
-}
-
-/// Adds the parts of a condition that are not there.
-fn add(conditions: &mut Vec<Expr>, predicate: &Expr) {
-    for part in split_conjunction(predicate) {
-        if !conditions.contains(part) {
-            conditions.push(part.clone());
-        }
-    }
-}
-
-/// What rows meet that meet one of several conditions.
-fn either(conditions: impl IntoIterator<Item = Expr>) -> Option<Expr> {
-    let mut different: Vec<Expr> = Vec::new();
-    for condition in conditions {
-        if !different.contains(&condition) {
-            different.push(condition);
-        }
-    }
-    disjunction(different)
-}
-
-/// Whether a condition gives no error for any row: it compares columns with constants, and nothing is computed.
-fn never_fails(condition: &Expr) -> bool {
-    let may_fail = condition.exists(|part| {
-        Ok(match part {
-            Expr::Column(_)
-            | Expr::Literal(..)
-            | Expr::Between(_)
-            | Expr::InList(_)
-            | Expr::Like(_)
-            | Expr::Not(_)
-            | Expr::IsNull(_)
-            | Expr::IsNotNull(_) => false,
-            Expr::BinaryExpr(binary) => !matches!(
-                binary.op,
-                Operator::And
-                    | Operator::Or
-                    | Operator::Eq
-                    | Operator::NotEq
-                    | Operator::Lt
-                    | Operator::LtEq
-                    | Operator::Gt
-                    | Operator::GtEq
-                    | Operator::IsDistinctFrom
-                    | Operator::IsNotDistinctFrom
-            ),
-            _ => true,
-        })
-    });
-    may_fail.is_ok_and(|may_fail| !may_fail)
 }
 
 #[cfg(test)]

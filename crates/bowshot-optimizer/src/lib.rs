@@ -22,11 +22,14 @@ mod excluded_rows;
 mod expressions;
 mod floats;
 mod frame_offsets;
+pub mod fused_groups;
 pub mod fused_totals;
 mod grouping_sets;
 mod integers;
 mod join_order;
 mod limits;
+pub mod materialized_rows;
+mod merged_rows;
 mod nan_of_aggregates;
 mod node_rule;
 mod null_masking;
@@ -41,6 +44,7 @@ mod set_operations_all;
 mod short_circuit;
 mod sorted_joins;
 mod subqueries;
+mod windows;
 mod wrapped_rule;
 mod zero_keys;
 
@@ -49,10 +53,11 @@ pub use cross_joins::logical;
 pub use decimals::{narrow, narrow_arithmetic};
 pub use drop_ordering::{DropOrdering, Dropped};
 pub use floats::{extreme, extreme_of};
-pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder};
+pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder, estimated_rows};
 pub use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
 pub use short_circuit::{guard, guarded_operator};
 pub use subqueries::one_row_function;
+pub use windows::hashes_partitions;
 
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use node_rule::{behind, node_rule};
@@ -81,6 +86,9 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     let stock = behind(stock, join_order::SELECTION, || {
         node_rule("EagerAggregation", eager_aggregation::before_joins)
     });
+    // In front of the rules that sort for windows, behind those that move filters.
+    let stock = behind(stock, "WindowTopN", || node_rule("RankedRows", windows::below_filter::ranked_rows));
+    let stock = behind(stock, "WindowTopN", windows::without_sort::rule);
     rules.extend(limits::above_groups(stock));
     // Behind all that look into expressions.
     rules.push(node_rule("NarrowDecimals", decimals::narrow_decimals));

@@ -1,6 +1,7 @@
 //! Aggregates and window functions make a NaN with a negative sign of infinities: their results get the one NaN before anything
 //! reads them ([`bowshot_kernels::nan`]).
 
+use crate::windows::partition_totals::PartitionTotalsExec;
 use bowshot_kernels::nan;
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
@@ -46,6 +47,9 @@ fn computed(node: &dyn ExecutionPlan) -> Vec<usize> {
             return Vec::new();
         }
         let names = aggregate.aggr_expr().iter().map(|function| function.fun().name());
+        (node.schema().fields().len().saturating_sub(names.len()), names.collect())
+    } else if let Some(totals) = node.downcast_ref::<PartitionTotalsExec>() {
+        let names = totals.functions().iter().map(|function| function.fun().name());
         (node.schema().fields().len().saturating_sub(names.len()), names.collect())
     } else {
         let functions = match node.downcast_ref::<WindowAggExec>() {

@@ -1,9 +1,39 @@
-//! What operators with one input and no expressions have in common.
+//! What operators with one input have in common.
 
-/// The methods about the input of such an operator: the field that it is in, and the operator with another one.
+/// The methods about the input and the expressions of such an operator: the field that the input is in, the operator with another one, and
+/// the expressions that it computes, if it has any.
 #[macro_export]
 macro_rules! one_input {
     ($field:ident, |$plan:ident, $input:ident| $with:expr) => {
+        $crate::one_input!(@of_input $field, |$plan, $input| $with);
+
+        fn apply_expressions(
+            &self,
+            _: &mut dyn FnMut(
+                &::std::sync::Arc<dyn ::datafusion::physical_plan::PhysicalExpr>,
+            ) -> ::datafusion::common::Result<
+                ::datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> ::datafusion::common::Result<::datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(::datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        }
+    };
+    ($field:ident, |$plan:ident, $input:ident| $with:expr, |$of:ident| $expressions:expr) => {
+        $crate::one_input!(@of_input $field, |$plan, $input| $with);
+
+        fn apply_expressions(
+            &self,
+            visit: &mut dyn FnMut(
+                &::std::sync::Arc<dyn ::datafusion::physical_plan::PhysicalExpr>,
+            ) -> ::datafusion::common::Result<
+                ::datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> ::datafusion::common::Result<::datafusion::common::tree_node::TreeNodeRecursion> {
+            let $of = self;
+            ::datafusion::physical_plan::execution_plan::apply_expression_roots($expressions, visit)
+        }
+    };
+    (@of_input $field:ident, |$plan:ident, $input:ident| $with:expr) => {
         fn children(&self) -> Vec<&::std::sync::Arc<dyn ::datafusion::physical_plan::ExecutionPlan>> {
             vec![&self.$field]
         }
@@ -17,17 +47,6 @@ macro_rules! one_input {
                 (Some($input), true) => Ok(::std::sync::Arc::new($with)),
                 _ => ::datafusion::common::internal_err!("this operator has one input"),
             }
-        }
-
-        fn apply_expressions(
-            &self,
-            _: &mut dyn FnMut(
-                &::std::sync::Arc<dyn ::datafusion::physical_plan::PhysicalExpr>,
-            ) -> ::datafusion::common::Result<
-                ::datafusion::common::tree_node::TreeNodeRecursion,
-            >,
-        ) -> ::datafusion::common::Result<::datafusion::common::tree_node::TreeNodeRecursion> {
-            Ok(::datafusion::common::tree_node::TreeNodeRecursion::Continue)
         }
     };
 }

@@ -13,6 +13,16 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use std::sync::Arc;
 
+/// Whether equal values of a type are the same to all functions: both zeros are equal, and are told apart by a division.
+pub(crate) fn is_plain(of: &DataType) -> bool {
+    of.is_integer()
+        || of.is_decimal()
+        || of.is_string()
+        || of.is_binary()
+        || matches!(of, DataType::Boolean | DataType::Date32 | DataType::Date64)
+        || matches!(of, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))
+}
+
 /// Whether a condition may be judged elsewhere. Variables of lambdas are numbered behind the columns of the whole filter.
 pub(crate) fn can_move(expression: &Arc<dyn PhysicalExpr>) -> bool {
     let has_lambda = expression.exists(|node| Ok(node.downcast_ref::<LambdaExpr>().is_some()));

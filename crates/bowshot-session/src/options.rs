@@ -13,7 +13,8 @@ use bowshot_engine::{
 };
 use bowshot_optimizer::SESSION_JOIN_ORDER;
 use bowshot_optimizer::common_subplans::{
-    SESSION_EAGER_AGGREGATION, SESSION_GROUPING_SETS, SESSION_SUBPLANS,
+    SESSION_EAGER_AGGREGATION, SESSION_GROUPING_SETS, SESSION_HASHED_WINDOWS, SESSION_RANKED_WINDOWS,
+    SESSION_SUBPLANS,
 };
 use bowshot_policy::snapshot::Isolation;
 use std::collections::BTreeMap;
@@ -54,6 +55,8 @@ pub(crate) struct Options {
     pub(crate) common_subplans: bool,
     pub(crate) grouping_set_cascade: bool,
     pub(crate) eager_aggregation: bool,
+    pub(crate) ranked_windows: bool,
+    pub(crate) hashed_windows: bool,
     pub(crate) query_tag: Arc<str>,
     /// Compatibility parameters with changed values.
     pub(crate) parameters: BTreeMap<&'static str, String>,
@@ -90,6 +93,8 @@ impl Options {
             common_subplans: true,
             grouping_set_cascade: true,
             eager_aggregation: true,
+            ranked_windows: true,
+            hashed_windows: true,
             query_tag: Arc::default(),
             parameters: BTreeMap::new(),
         }
@@ -157,6 +162,8 @@ impl Options {
                 put(&mut self.grouping_set_cascade, fresh.grouping_set_cascade, given, boolean)
             }
             "eager_aggregation" => put(&mut self.eager_aggregation, fresh.eager_aggregation, given, boolean),
+            "ranked_windows" => put(&mut self.ranked_windows, fresh.ranked_windows, given, boolean),
+            "hashed_windows" => put(&mut self.hashed_windows, fresh.hashed_windows, given, boolean),
             "query_tag" => put(&mut self.query_tag, fresh.query_tag, given, query_tag),
             other => return Err(Error::internal(format!("option `{other}` has no setter"))),
         };
@@ -192,6 +199,8 @@ impl Options {
             "common_subplans" => (SESSION_SUBPLANS, self.common_subplans.to_string()),
             "grouping_set_cascade" => (SESSION_GROUPING_SETS, self.grouping_set_cascade.to_string()),
             "eager_aggregation" => (SESSION_EAGER_AGGREGATION, self.eager_aggregation.to_string()),
+            "ranked_windows" => (SESSION_RANKED_WINDOWS, self.ranked_windows.to_string()),
+            "hashed_windows" => (SESSION_HASHED_WINDOWS, self.hashed_windows.to_string()),
             _ => return None,
         })
     }
@@ -288,6 +297,8 @@ impl Options {
             "common_subplans" => OptionValue::Bool(self.common_subplans),
             "grouping_set_cascade" => OptionValue::Bool(self.grouping_set_cascade),
             "eager_aggregation" => OptionValue::Bool(self.eager_aggregation),
+            "ranked_windows" => OptionValue::Bool(self.ranked_windows),
+            "hashed_windows" => OptionValue::Bool(self.hashed_windows),
             "query_tag" => text(&self.query_tag),
             _ => return None,
         })
@@ -412,6 +423,8 @@ mod tests {
             ("common_subplans", "off"),
             ("grouping_set_cascade", "off"),
             ("eager_aggregation", "off"),
+            ("ranked_windows", "off"),
+            ("hashed_windows", "off"),
             ("query_tag", "nightly report"),
         ] {
             let mut options = fresh.clone();

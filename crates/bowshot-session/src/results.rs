@@ -187,22 +187,3 @@ impl Results {
         self.state.lock().open.len()
     }
 }
-
-/// Waits for the first rows, so that errors are returned by the call. Dropping it cancels the query.
-pub(crate) async fn wait_until_readable(session: &ClientSession, query: &Arc<QueryResult>) -> Result<()> {
-    struct Abandon<'a>(&'a ClientSession, &'a QueryResult, bool);
-    impl Drop for Abandon<'_> {
-        fn drop(&mut self) {
-            if !self.2 {
-                self.0.server().results.abandon(self.1);
-            }
-        }
-    }
-    let mut guard = Abandon(session, query.as_ref(), false);
-    let ready = query.ready().await;
-    guard.2 = true;
-    if let Err(error) = &ready {
-        session.server().results.end(query.id, Ended::Failed(error.duplicate()));
-    }
-    ready
-}

@@ -1,14 +1,17 @@
 //! Rows that several parts of a plan read: whoever comes first has them computed, on a task of its own, so that no reader waits for
 //! another one to be polled. They are kept in the query's memory, or in files where that does not hold them.
 
-use super::materialized_rows::{MaterializedRows, Materializing};
 use async_trait::async_trait;
 use bowshot_optimizer::common_subplans::{self, SharedWork};
 use bowshot_optimizer::computed_once::ComputedOnce;
+use bowshot_optimizer::estimated_rows;
+use bowshot_optimizer::fused_groups::{self, Groups, Scanned};
 use bowshot_optimizer::fused_totals;
+use bowshot_optimizer::materialized_rows::{MaterializedRows, Materializing};
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::{Result, Statistics, internal_datafusion_err, internal_err};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -47,9 +50,31 @@ impl QueryPlanner for Planner {
         let shared = if shares { common_subplans::share(plan)? } else { None };
         let plan = shared.as_ref().unwrap_or(plan);
         let fused = if shares { fused_totals::fuse(plan)? } else { None };
+        let plan = fused.as_ref().unwrap_or(plan);
+        let grouped = if shares { grouped_together(plan, session).await? } else { None };
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Readers::default())]);
-        planner.create_physical_plan(fused.as_ref().unwrap_or(plan), session).await
+        planner.create_physical_plan(grouped.as_ref().unwrap_or(plan), session).await
     }
+}
+
+/// The plan with groups of the same joins computed together, where the tables are as large as that takes.
+async fn grouped_together(plan: &LogicalPlan, session: &dyn Session) -> Result<Option<LogicalPlan>> {
+    let mut worthwhile = Vec::new();
+    for groups in fused_groups::find(plan)? {
+        let (mut alike, mut different) = (0.0, 0.0);
+        for Scanned { scan, differs } in groups.scans() {
+            let table = source_as_provider(&scan.source)?;
+            let rows = table.scan(session, scan.projection.as_ref(), &scan.filters, None).await?;
+            let rows = estimated_rows(&rows);
+            // Rows of which nothing is known may be many.
+            let sum = if differs { &mut different } else { &mut alike };
+            *sum += rows.unwrap_or(if differs { f64::INFINITY } else { 0.0 });
+        }
+        if Groups::is_worthwhile(alike, different) {
+            worthwhile.push(groups);
+        }
+    }
+    if worthwhile.is_empty() { Ok(None) } else { fused_groups::fuse(plan.clone(), &worthwhile).map(Some) }
 }
 
 /// The rows of each query of one plan.

@@ -1,6 +1,6 @@
 //! Rows that several plans read one after the other, as a table: they are computed once, and kept as [`MaterializedRows`].
 
-use super::materialized_rows::{MaterializedRows, Materializing};
+use bowshot_optimizer::materialized_rows::{MaterializedRows, Materializing};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::TableProvider;

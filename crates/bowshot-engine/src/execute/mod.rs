@@ -5,7 +5,6 @@ pub(crate) mod checked_scan;
 pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
-mod materialized_rows;
 pub(crate) mod materialized_table;
 pub(crate) mod own_changes;
 pub(crate) mod progress;

@@ -282,6 +282,8 @@ impl EngineSession {
             // Rows that several parts of a plan read are on one node, and would keep the plan there. States of groups in joins
             // have not been tried on several nodes.
             (shared.subplans, shared.grouping_sets, shared.eager_aggregation) = (false, false, false);
+            // Their operators do not travel.
+            (shared.ranked_windows, shared.hashed_windows) = (false, false);
         }
         state
     }

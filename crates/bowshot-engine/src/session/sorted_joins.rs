@@ -1,5 +1,5 @@
-//! Queries whose hash tables do not fit into memory. Hash joins cannot spill: where one fails before a row has gone to the client, the
-//! query is planned again with joins that sort their sides, which can. Later the client has rows of which nobody knows which ones would
+//! Queries whose hash tables do not fit into memory. Those of joins and of windows cannot spill: where one fails before a row has gone to the
+//! client, the query is planned again with joins that sort their sides, which can, and windows that sort their rows. Later the client has rows of which nobody knows which ones would
 //! come again, and gets the error.
 
 use super::EngineSession;
@@ -24,7 +24,7 @@ use tokio::sync::watch;
 /// With large sides sorted, then with all of them.
 const MOST_FAILURES: usize = 2;
 
-/// The streams of a plan, those of another one behind them where its joins do not fit into memory.
+/// The streams of a plan, those of another one behind them where its hash tables do not fit into memory.
 pub(super) fn guarded(
     session: &EngineSession,
     plan: &Arc<dyn ExecutionPlan>,
@@ -34,7 +34,10 @@ pub(super) fn guarded(
     let Some(schema) = streams.first().map(BatchStream::schema) else { return streams };
     // On several nodes a plan is placed again where that helps.
     let is_here = !session.distribution().is_active();
-    if !is_here || !plan.exists(|node| Ok(node.is::<HashJoinExec>())).unwrap_or(false) {
+    let is_hashed = |node: &Arc<dyn ExecutionPlan>| {
+        Ok(node.is::<HashJoinExec>() || bowshot_optimizer::hashes_partitions(node.as_ref()))
+    };
+    if !is_here || !plan.exists(is_hashed).unwrap_or(false) {
         return streams;
     }
     let origins = Arc::new(Origins::default());
@@ -87,7 +90,7 @@ impl Query {
         counts
     }
 
-    /// How often joins of the query have failed, if it may be planned once more.
+    /// How often hash tables of the query have failed, if it may be planned once more.
     fn fail(&self, place: Place) -> Option<usize> {
         let mut progress = self.progress.lock();
         let is_over = progress.given || progress.failures == MOST_FAILURES;
@@ -102,9 +105,12 @@ impl Query {
         self.progress.lock().failures > 0
     }
 
-    /// All rows, by a plan for joins that have failed so often.
+    /// All rows, by a plan for hash tables that have failed so often.
     async fn again(&self, failures: usize) -> Result<BatchStream> {
-        tracing::warn!(failures, "joins do not fit into memory: the statement is planned with sorted ones");
+        tracing::warn!(
+            failures,
+            "hash tables do not fit into memory: the statement is planned with sorted joins and windows"
+        );
         let mut state = self.state.clone();
         if let Some(order) = state.config_mut().options_mut().extensions.get_mut::<SessionJoinOrder>() {
             order.failures = failures;

@@ -106,9 +106,10 @@ fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>
         PhysicalGroupBy::new(columns.collect(), sets.null_expr().to_vec(), sets.groups().to_vec(), true);
     if let Some(order) = order {
         // Rules that look for aggregations do not see these.
-        let in_order = functions
-            .iter()
-            .map(|function| Ok(extreme_in_order(function, partial)?.unwrap_or_else(|| Arc::clone(function))));
+        let in_order = functions.iter().map(|function| {
+            let in_order = extreme_in_order(function, partial.input_schema())?;
+            Ok(in_order.unwrap_or_else(|| Arc::clone(function)))
+        });
         let functions = in_order.collect::<Result<_>>()?;
         let (input_schema, schema) = (partial.input_schema(), partial.schema());
         let sets = rollup::Sets { sets: of_columns, order, functions, without_rows, input_schema, schema };
@@ -132,6 +133,17 @@ pub(crate) fn is_mergeable(function: &AggregateFunctionExpr) -> bool {
     MERGEABLE.contains(&function.fun().name()) && !function.is_distinct() && function.order_bys().is_empty()
 }
 
+/// What has the states of an aggregate for all groups.
+pub(crate) fn accumulator_of_groups(
+    function: &Arc<AggregateFunctionExpr>,
+) -> Result<Box<dyn GroupsAccumulator>> {
+    if function.groups_accumulator_supported() {
+        return function.create_groups_accumulator();
+    }
+    let of_rows = Arc::clone(function);
+    Ok(Box::new(GroupsAccumulatorAdapter::new(move || of_rows.create_accumulator())))
+}
+
 /// Whether there seem to be far fewer groups than rows: with as many, the step in between is work for nothing.
 fn has_few_groups(partial: &AggregateExec) -> bool {
     let keys = partial.group_expr().expr();
@@ -152,12 +164,7 @@ fn states_without_rows(
     let mut states = Vec::new();
     let no_row = BooleanArray::from(vec![false]);
     for function in functions {
-        let mut accumulator: Box<dyn GroupsAccumulator> = if function.groups_accumulator_supported() {
-            function.create_groups_accumulator()?
-        } else {
-            let of_rows = Arc::clone(function);
-            Box::new(GroupsAccumulatorAdapter::new(move || of_rows.create_accumulator()))
-        };
+        let mut accumulator = accumulator_of_groups(function)?;
         let arguments = function.expressions();
         let arguments = arguments.iter().map(|argument| Ok(new_null_array(&argument.data_type(schema)?, 1)));
         let arguments = arguments.collect::<Result<Vec<_>>>()?;

@@ -1,8 +1,8 @@
 //! The way from an aggregation down to the rows that its functions read, through projections and joins.
 
 use crate::join_order::statistics::Facts;
-use crate::physical_expressions::{can_move, for_each_column, never_fails, with_columns};
-use datafusion::arrow::datatypes::{DataType, Schema};
+use crate::physical_expressions::{can_move, for_each_column, is_plain, never_fails, with_columns};
+use datafusion::arrow::datatypes::Schema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, Result, internal_err};
 use datafusion::physical_expr::PhysicalExpr;
@@ -198,16 +198,6 @@ fn inlined(expression: &Arc<dyn PhysicalExpr>, chosen: &[ProjectionExpr]) -> Res
         }
     });
     inlined.data()
-}
-
-/// Whether equal values of a type are the same to all functions: both zeros are equal, and are told apart by a division.
-fn is_plain(of: &DataType) -> bool {
-    of.is_integer()
-        || of.is_decimal()
-        || of.is_string()
-        || of.is_binary()
-        || matches!(of, DataType::Boolean | DataType::Date32 | DataType::Date64)
-        || matches!(of, DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_))
 }
 
 /// Whether a type has values of any length.

@@ -45,6 +45,11 @@ pub const SESSION_JOIN_ORDER: &str = "bowshot_join_order.by_statistics";
 /// The rule that chooses which side of a join is the build side, and whether it is collected.
 pub(crate) const SELECTION: &str = "join_selection";
 
+/// How many rows a plan gives, as far as statistics tell.
+pub fn estimated_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    statistics::Facts::of(plan).map(|facts| facts.rows)
+}
+
 /// The rules of a physical optimiser, with joins in order before their sides are chosen.
 pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {
     choosing(rules, worthwhile)

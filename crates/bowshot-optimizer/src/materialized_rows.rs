@@ -22,7 +22,7 @@ const FEW_BATCHES: usize = 4;
 const PART_OF_MEMORY: usize = 8;
 
 /// Rows while they are computed.
-pub(super) struct Materializing {
+pub struct Materializing {
     rows: MaterializedRows,
     /// Bytes that may be in memory.
     limit: usize,
@@ -37,7 +37,8 @@ pub(super) struct Materializing {
 type Writer = Box<dyn FnMut(Option<&RecordBatch>) -> Result<Option<Arc<dyn SpillFile>>> + Send>;
 
 impl Materializing {
-    pub(super) fn new(
+    /// None yet, which are read in so many partitions.
+    pub fn new(
         schema: SchemaRef,
         partitions: usize,
         context: &TaskContext,
@@ -48,7 +49,7 @@ impl Materializing {
             MemoryLimit::Finite(bytes) => bytes / PART_OF_MEMORY,
             _ => usize::MAX,
         };
-        let memory = MemoryConsumer::new("ComputedOnce").with_can_spill(true).register(pool);
+        let memory = MemoryConsumer::new("MaterializedRows").with_can_spill(true).register(pool);
         let spill =
             SpillManager::new(context.runtime_env(), SpillMetrics::new(metrics, 0), Arc::clone(&schema))
                 .with_compression_type(context.session_config().spill_compression());
@@ -57,9 +58,11 @@ impl Materializing {
         Self { rows, limit, counted: HashSet::new(), writers: Vec::new(), written: 0 }
     }
 
+    /// Adds rows.
+    ///
     /// # Errors
     /// Where neither memory nor files hold the rows.
-    pub(super) fn add(&mut self, batch: RecordBatch) -> Result<()> {
+    pub fn add(&mut self, batch: RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -76,7 +79,7 @@ impl Materializing {
             return Ok(());
         }
         match (self.open_files(), grown) {
-            (Ok(()), _) => {}
+            (Ok(()), _) => self.empty_memory()?,
             // There may be no files, but there is memory.
             (Err(_), Ok(())) => {
                 self.limit = usize::MAX;
@@ -85,12 +88,28 @@ impl Materializing {
             }
             (Err(_), Err(full)) => return Err(full),
         }
+        self.write(&batch)
+    }
+
+    /// Moves all rows to files, and those that come later.
+    ///
+    /// # Errors
+    /// Where files do not hold the rows.
+    pub fn spill(&mut self) -> Result<()> {
+        if self.writers.is_empty() {
+            self.open_files()?;
+            self.empty_memory()?;
+        }
+        Ok(())
+    }
+
+    fn empty_memory(&mut self) -> Result<()> {
         for kept in std::mem::take(&mut self.rows.batches) {
             self.write(&kept)?;
         }
         self.counted = HashSet::new();
         self.rows.memory.free();
-        self.write(&batch)
+        Ok(())
     }
 
     fn open_files(&mut self) -> Result<()> {
@@ -111,9 +130,11 @@ impl Materializing {
         self.writers.get_mut(at).map_or(Ok(None), |writer| writer(Some(batch))).map(drop)
     }
 
+    /// Ends the rows.
+    ///
     /// # Errors
     /// Where the last rows cannot be written.
-    pub(super) fn finish(mut self) -> Result<MaterializedRows> {
+    pub fn finish(mut self) -> Result<MaterializedRows> {
         for (partition, writer) in self.writers.iter_mut().enumerate() {
             self.rows.files.extend(writer(None)?.map(|file| (partition, file)));
         }
@@ -122,7 +143,7 @@ impl Materializing {
 }
 
 /// All rows, and what they take of the query's memory.
-pub(super) struct MaterializedRows {
+pub struct MaterializedRows {
     schema: SchemaRef,
     partitions: usize,
     batches: Vec<RecordBatch>,
@@ -134,7 +155,7 @@ pub(super) struct MaterializedRows {
 
 impl MaterializedRows {
     /// The rows of one partition, as often as they are wanted.
-    pub(super) fn read(self: Arc<Self>, partition: usize) -> SendableRecordBatchStream {
+    pub fn read(self: Arc<Self>, partition: usize) -> SendableRecordBatchStream {
         let files = self.files.iter().filter(|(of, _)| *of == partition).map(|(_, file)| Arc::clone(file));
         let files: Vec<_> = files.collect();
         let (schema, spill) = (Arc::clone(&self.schema), self.spill.clone());
