@@ -1,7 +1,6 @@
 //! All started queries of the server by id, and the outcomes of those that ended lately.
 
 use crate::result::QueryResult;
-use crate::session::ClientSession;
 use bowshot_api::{CancelOutcome, Error, ErrorKind, Principal, QueryId, Reason, Result, SessionId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
