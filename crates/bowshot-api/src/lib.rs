@@ -38,6 +38,7 @@ mod tensor_exchange;
 mod traces;
 mod unsupported_time;
 pub mod variant;
+mod words;
 mod write;
 mod zone_offset;
 

@@ -13,20 +13,10 @@ use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
 /// Columns that MySQL has for functions with a text, which are null for built-in ones.
-const OF_TEXTS: [&str; 12] = [
-    "dtd_identifier",
-    "routine_body",
-    "routine_definition",
-    "external_language",
-    "sql_data_access",
-    "security_type",
-    "created",
-    "last_altered",
-    "sql_mode",
-    "definer",
-    "character_set_client",
-    "database_collation",
-];
+const OF_TEXTS: &[&str] = bowshot_api::words! {
+    dtd_identifier routine_body routine_definition external_language sql_data_access security_type created
+    last_altered sql_mode definer character_set_client database_collation
+};
 
 /// All functions, without those that nobody calls by name.
 pub(super) fn all(built_in: Arc<dyn TableProvider>, visible: &CatalogView) -> Result<Arc<dyn TableProvider>> {
