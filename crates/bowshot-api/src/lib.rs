@@ -25,6 +25,7 @@ mod getters;
 mod ids;
 mod layout;
 mod limits;
+mod named;
 mod network;
 mod password_exchange;
 mod policy_decision;
