@@ -25,6 +25,7 @@ mod getters;
 mod ids;
 mod layout;
 mod limits;
+mod named;
 mod network;
 mod password_exchange;
 mod policy_decision;
@@ -38,6 +39,7 @@ mod tensor_exchange;
 mod traces;
 mod unsupported_time;
 pub mod variant;
+mod words;
 mod write;
 mod zone_offset;
 

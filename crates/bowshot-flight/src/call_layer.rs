@@ -27,18 +27,10 @@ use tower::Service;
 use tracing::Instrument;
 
 /// The calls of the protocol, as metrics name them.
-const METHODS: [&str; 10] = [
-    "Handshake",
-    "ListFlights",
-    "GetFlightInfo",
-    "PollFlightInfo",
-    "GetSchema",
-    "DoGet",
-    "DoPut",
-    "DoExchange",
-    "DoAction",
-    "ListActions",
-];
+const METHODS: &[&str] = bowshot_api::words! {
+    Handshake ListFlights GetFlightInfo PollFlightInfo GetSchema DoGet DoPut DoExchange DoAction
+    ListActions
+};
 const SERVICE: &str = "/arrow.flight.protocol.FlightService/";
 /// Metrics label of unknown methods.
 const UNKNOWN: &str = "unknown";
@@ -228,7 +220,7 @@ pub(crate) fn refused(status: Status) -> Response<Payload> {
 
 fn method(path: &str) -> &'static str {
     let name = path.strip_prefix(SERVICE).unwrap_or_default();
-    METHODS.into_iter().find(|method| *method == name).unwrap_or(UNKNOWN)
+    METHODS.iter().copied().find(|method| *method == name).unwrap_or(UNKNOWN)
 }
 
 /// The client's timeout; malformed ones are ignored, as gRPC servers do.

@@ -18,16 +18,18 @@ use std::any::TypeId;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Which SQL a text is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum DialectName {
-    /// PostgreSQL's meaning with everybody's harmless extensions.
-    #[default]
-    Ansi,
-    /// PostgreSQL as its own clients expect it.
-    Postgres,
-    /// MySQL.
-    MySql,
+bowshot_api::named! {
+    /// Which SQL a text is written in, with the name that settings and stored texts have.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub enum DialectName: as_str {
+        /// PostgreSQL's meaning with everybody's harmless extensions.
+        #[default]
+        Ansi = "ansi",
+        /// PostgreSQL as its own clients expect it.
+        Postgres = "postgres",
+        /// MySQL.
+        MySql = "mysql",
+    }
 }
 
 impl DialectName {
@@ -38,15 +40,6 @@ impl DialectName {
             "postgres" | "postgresql" => Some(Self::Postgres),
             "mysql" => Some(Self::MySql),
             _ => None,
-        }
-    }
-
-    /// The name as settings and stored texts have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ansi => "ansi",
-            Self::Postgres => "postgres",
-            Self::MySql => "mysql",
         }
     }
 

@@ -80,7 +80,7 @@ pub use plain_select::{PlainLiteral, PlainSelect};
 pub use redaction::{holds_secrets, redact_secrets, repeats_secrets};
 pub use row_lock::RowLock;
 pub use secret::SecretStatement;
-pub use source_tokens::{first_word, replace_names, split, statement_spans, view_query};
+pub use source_tokens::{first_word, replace_names, split, split_script, statement_spans, view_query};
 pub use sql_statement::parse_expression;
 pub use statement::Statement;
 pub use texts::{read_expression, read_name, read_query, read_statement, read_type};

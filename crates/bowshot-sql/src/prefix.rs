@@ -11,32 +11,11 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 /// Functions whose arguments may be lambdas. Elsewhere `a -> b` reads JSON.
-const OVER_LISTS: [&str; 24] = [
-    "aggregate",
-    "any_match",
-    "all_match",
-    "apply",
-    "array_any_match",
-    "array_all_match",
-    "array_apply",
-    "array_filter",
-    "array_map",
-    "array_reduce",
-    "array_transform",
-    "exists",
-    "filter",
-    "list_apply",
-    "list_any_match",
-    "list_all_match",
-    "list_filter",
-    "list_reduce",
-    "list_transform",
-    "map_filter",
-    "none_match",
-    "reduce",
-    "transform",
-    "zip_with",
-];
+const OVER_LISTS: &[&str] = bowshot_api::words! {
+    aggregate any_match all_match apply array_any_match array_all_match array_apply array_filter array_map
+    array_reduce array_transform exists filter list_apply list_any_match list_all_match list_filter
+    list_reduce list_transform map_filter none_match reduce transform zip_with
+};
 
 /// Functions without arguments that are words of their own, and calls as well.
 const WORDS: [&str; 5] =

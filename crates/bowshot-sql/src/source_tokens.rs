@@ -248,29 +248,49 @@ pub fn statement_spans(sql: &str, dialect: DialectName) -> Vec<Range<usize>> {
     found
 }
 
+/// A text as statements, none of them empty.
+struct Script<'a> {
+    /// Those that semicolons end.
+    ended: Vec<&'a str>,
+    /// The one behind them.
+    rest: Option<&'a str>,
+    /// Whether all of the text can be read.
+    is_read: bool,
+}
+
+impl<'a> Script<'a> {
+    fn new(sql: &'a str, dialect: Dialect) -> Self {
+        let (mut from, mut has_words) = (0, false);
+        let (mut ended, mut is_read) = (Vec::new(), true);
+        for token in SourceTokens::new(sql, dialect.name()) {
+            if token.token == Token::SemiColon {
+                let place = token.range();
+                ended.extend(sql.get(from..place.start).filter(|_| has_words));
+                (from, has_words) = (place.end, false);
+            } else {
+                is_read &= token.token != Token::EOF;
+                has_words = true;
+            }
+        }
+        Self { ended, rest: sql.get(from..).filter(|_| has_words), is_read }
+    }
+}
+
 /// The statements of a text, each by itself and none empty. A text that cannot be read is one.
 pub fn split(sql: &str, dialect: Dialect) -> Vec<&str> {
     if !sql.trim_end().trim_end_matches(';').contains(';') {
         return vec![sql];
     }
-    let (mut from, mut has_words, mut statements) = (0, false, Vec::new());
-    for token in SourceTokens::new(sql, dialect.name()) {
-        match token.token {
-            Token::EOF => return vec![sql],
-            Token::SemiColon => {
-                let place = token.range();
-                if has_words {
-                    statements.extend(sql.get(from..place.start));
-                }
-                (from, has_words) = (place.end, false);
-            }
-            _ => has_words = true,
-        }
-    }
-    if has_words {
-        statements.extend(sql.get(from..));
-    }
-    if statements.is_empty() { vec![sql] } else { statements }
+    let script = Script::new(sql, dialect);
+    let statements: Vec<&str> = script.ended.into_iter().chain(script.rest).collect();
+    if script.is_read && !statements.is_empty() { statements } else { vec![sql] }
+}
+
+/// The statements of a script that semicolons end, each by itself and none empty, and the one behind them, which may go on. That is empty
+/// where nothing but blanks and comments is left.
+pub fn split_script(sql: &str, dialect: Dialect) -> (Vec<&str>, &str) {
+    let script = Script::new(sql, dialect);
+    (script.ended.into_iter().map(str::trim).collect(), script.rest.unwrap_or_default().trim())
 }
 
 /// The query of a `CREATE VIEW … AS query` as it was written; `None` for another text.
@@ -464,6 +484,24 @@ mod tests {
         assert_eq!(split("SELECT ';'; SELECT 2 -- ;\n;;"), ["SELECT ';'", " SELECT 2 -- ;\n"]);
         assert_eq!(split("SELECT 1;"), ["SELECT 1;"]);
         assert_eq!(split("SELECT 'open; SELECT 2"), ["SELECT 'open; SELECT 2"]);
+    }
+
+    #[test]
+    fn scripts_may_end_in_the_middle_of_a_statement() {
+        for (script, statements, rest) in [
+            (" select 1 ;;select 'größe;'; ", &["select 1", "select 'größe;'"][..], ""),
+            (r"select 'a\', E'b\';' ; x", &[r"select 'a\', E'b\';'"], "x"),
+            (
+                "select \"a;b\", `c;d`, $1, $t$;$$;$t$; select a$b",
+                &["select \"a;b\", `c;d`, $1, $t$;$$;$t$"],
+                "select a$b",
+            ),
+            ("select 'open; x", &[], "select 'open; x"),
+            ("-- a; b\nselect 1; /* only */ -- comments", &["-- a; b\nselect 1"], ""),
+            ("select 1 /* open; ", &[], "select 1 /* open;"),
+        ] {
+            assert_eq!(split_script(script, Dialect::new(DialectName::Ansi)), (statements.to_vec(), rest));
+        }
     }
 
     #[test]

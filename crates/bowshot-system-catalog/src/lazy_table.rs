@@ -6,11 +6,12 @@ use crate::listing::About;
 use async_trait::async_trait;
 use bowshot_types::{OIDS, VECTOR};
 use datafusion::arrow::array::{
-    ArrayRef, ArrowPrimitiveType, BooleanArray, ListArray, ListBuilder, PrimitiveArray, RecordBatch,
-    StringArray, StringBuilder,
+    ArrayRef, ArrowPrimitiveType, BooleanArray, Float64Array, ListArray, ListBuilder, PrimitiveArray,
+    RecordBatch, StringArray, StringBuilder,
 };
 use datafusion::arrow::datatypes::{
-    DataType, Field, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, UInt64Type,
+    DataType, Field, Int16Type, Int32Type, Int64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType,
+    UInt64Type,
 };
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
@@ -27,7 +28,10 @@ pub(crate) enum Kind {
     Short,
     Int,
     Long,
+    Real,
     Bool,
+    /// A moment, from its microseconds since 1970.
+    Time,
     Texts,
     Shorts,
     Longs,
@@ -108,7 +112,9 @@ impl Kind {
             Self::Short => DataType::Int16,
             Self::Int => DataType::Int32,
             Self::Long => DataType::Int64,
+            Self::Real => DataType::Float64,
             Self::Bool => DataType::Boolean,
+            Self::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Texts => DataType::new_list(DataType::Utf8, true),
             Self::Shorts | Self::Vector => DataType::new_list(DataType::Int16, true),
             Self::Longs => DataType::new_list(DataType::Int64, true),
@@ -123,9 +129,10 @@ pub(crate) enum Cell {
     Null,
     Text(String),
     Number(i64),
+    Real(f64),
     Bool(bool),
     Numbers(Vec<i64>),
-    Texts(Vec<String>),
+    Texts(Vec<Option<String>>),
 }
 
 /// `cell_from! { text: &str => Self::Text(text.to_owned()) }`
@@ -145,6 +152,8 @@ cell_from! {
     number: i64 => Self::Number(number);
     number: i32 => Self::Number(i64::from(number));
     number: usize => Self::Number(i64::try_from(number).unwrap_or(i64::MAX));
+    number: u64 => Self::Number(number.cast_signed());
+    number: f64 => Self::Real(number);
     truth: bool => Self::Bool(truth);
 }
 
@@ -157,6 +166,10 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 impl Cell {
     fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    fn real(&self) -> Option<f64> {
+        if let Self::Real(number) = self { Some(*number) } else { None }
     }
 
     fn truth(&self) -> Option<bool> {
@@ -213,6 +226,22 @@ impl Rows {
     }
 }
 
+/// The columns of a table whose rows are there. What a row does not have is null.
+pub(crate) fn arrays<R: IntoIterator<Item = Cell>>(
+    columns: &'static [(&'static str, Kind)],
+    rows: impl IntoIterator<Item = R>,
+) -> impl Iterator<Item = (&'static str, ArrayRef)> {
+    let mut cells: Vec<Vec<Cell>> = columns.iter().map(|_| Vec::new()).collect();
+    for row in rows {
+        let mut row = row.into_iter();
+        for column in &mut cells {
+            column.push(row.next().unwrap_or(Cell::Null));
+        }
+    }
+    let columns = columns.iter().zip(cells);
+    columns.map(|((name, kind), cells)| (*name, array(cells, &kind.arrow(Flavour::Bowshot))))
+}
+
 /// The values of a column; null where they are not of its type.
 fn array(cells: Vec<Cell>, data_type: &DataType) -> ArrayRef {
     match data_type {
@@ -220,7 +249,9 @@ fn array(cells: Vec<Cell>, data_type: &DataType) -> ArrayRef {
         DataType::Int16 => Arc::new(numbers::<Int16Type>(cells)),
         DataType::Int32 => Arc::new(numbers::<Int32Type>(cells)),
         DataType::Int64 => Arc::new(numbers::<Int64Type>(cells)),
+        DataType::Float64 => Arc::new(cells.iter().map(Cell::real).collect::<Float64Array>()),
         DataType::Boolean => Arc::new(cells.iter().map(Cell::truth).collect::<BooleanArray>()),
+        DataType::Timestamp(..) => Arc::new(numbers::<TimestampMicrosecondType>(cells).with_timezone("UTC")),
         DataType::List(item) => match item.data_type() {
             DataType::Int16 => Arc::new(lists::<Int16Type>(cells)),
             DataType::Int32 => Arc::new(lists::<Int32Type>(cells)),
@@ -229,7 +260,7 @@ fn array(cells: Vec<Cell>, data_type: &DataType) -> ArrayRef {
                 let mut builder = ListBuilder::new(StringBuilder::new());
                 for cell in cells {
                     match cell {
-                        Cell::Texts(texts) => builder.append_value(texts.into_iter().map(Some)),
+                        Cell::Texts(texts) => builder.append_value(texts),
                         // Lists of rights and options, which nothing here has.
                         _ => builder.append_null(),
                     }

@@ -19,27 +19,10 @@ use std::sync::Arc;
 pub const MYSQL: &str = "mysql";
 
 /// Rights on a schema, in the order of the columns of `db`.
-const OF_SCHEMAS: [&str; 19] = [
-    "select",
-    "insert",
-    "update",
-    "delete",
-    "create",
-    "drop",
-    "grant",
-    "references",
-    "index",
-    "alter",
-    "create_tmp_table",
-    "lock_tables",
-    "create_view",
-    "show_view",
-    "create_routine",
-    "alter_routine",
-    "execute",
-    "event",
-    "trigger",
-];
+const OF_SCHEMAS: &[&str] = bowshot_api::words! {
+    select insert update delete create drop grant references index alter create_tmp_table lock_tables
+    create_view show_view create_routine alter_routine execute event trigger
+};
 /// Rights on tables, as `tables_priv` writes them.
 const OF_TABLES: [&str; 10] =
     ["Select", "Insert", "Update", "Delete", "Create", "Drop", "Grant", "References", "Index", "Alter"];

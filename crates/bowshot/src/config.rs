@@ -46,11 +46,13 @@ use std::path::{Path, PathBuf};
 /// Smallest and largest target size of outgoing messages.
 const MESSAGE_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(1 << 30);
 
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
+bowshot_api::named! {
+    /// How log lines look.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum LogFormat: name {
+        Text = "text",
+        Json = "json",
+    }
 }
 
 bowshot_api::defaults! {
@@ -356,22 +358,15 @@ fn variables(
 }
 
 fn dialect(text: &str) -> Result<DialectName, String> {
-    [DialectName::Ansi, DialectName::Postgres, DialectName::MySql]
+    DialectName::ALL
         .into_iter()
         .find(|dialect| dialect.as_str() == text)
         .ok_or_else(|| format!("expected `ansi`, `postgres` or `mysql`, not `{text}`"))
 }
 
 impl LogFormat {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-    }
-
     fn parse(text: &str) -> Result<Self, String> {
-        [Self::Text, Self::Json]
+        Self::ALL
             .into_iter()
             .find(|format| format.name() == text)
             .ok_or_else(|| format!("expected `text` or `json`, not `{text}`"))

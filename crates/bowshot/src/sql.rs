@@ -10,7 +10,6 @@ mod pager;
 mod progress;
 mod prompt;
 mod statement;
-mod statement_split;
 mod table;
 
 use crate::connect::ConnectArgs;
@@ -18,6 +17,7 @@ use crate::usage::Usage;
 use anyhow::{Context, Result, bail};
 use bowshot_api::OptionValue;
 use bowshot_flight::client::Client;
+use bowshot_sql::{Dialect, DialectName, split_script};
 use clap::{Args, ValueEnum};
 use interrupt::Interrupts;
 use output::{Destination, Format, WriteFailed};
@@ -126,12 +126,18 @@ impl Source {
             std::io::stdin().read_to_string(&mut text).context("cannot read stdin")?;
             text
         };
-        let statements = statement_split::all(&text);
+        let statements: Vec<String> = statements_of(&text).map(str::to_owned).collect();
         if statements.is_empty() {
             return Err(usage("no SQL statement was given"));
         }
         Ok(Self::Statements(statements))
     }
+}
+
+/// All statements of a text; the last needs no semicolon.
+fn statements_of(text: &str) -> impl Iterator<Item = &str> {
+    let (statements, rest) = split_script(text, Dialect::new(DialectName::Ansi));
+    statements.into_iter().chain(Some(rest).filter(|rest| !rest.is_empty()))
 }
 
 async fn run_all(runner: &mut Runner, statements: &[String]) -> Result<ExitCode> {

@@ -13,48 +13,23 @@ use serde::Deserialize;
 /// Keys of one issuer.
 const MAX_KEYS: usize = 64;
 
-/// Algorithms of signatures. Each of them has a public key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Algorithm {
-    Rs256,
-    Rs384,
-    Rs512,
-    Ps256,
-    Ps384,
-    Ps512,
-    Es256,
-    Es384,
-    EdDsa,
+bowshot_api::named! {
+    /// Algorithms of signatures, as tokens and keys name them. Each of them has a public key.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Algorithm: name {
+        Rs256 = "RS256",
+        Rs384 = "RS384",
+        Rs512 = "RS512",
+        Ps256 = "PS256",
+        Ps384 = "PS384",
+        Ps512 = "PS512",
+        Es256 = "ES256",
+        Es384 = "ES384",
+        EdDsa = "EdDSA",
+    }
 }
 
 impl Algorithm {
-    pub(super) const ALL: [Self; 9] = [
-        Self::Rs256,
-        Self::Rs384,
-        Self::Rs512,
-        Self::Ps256,
-        Self::Ps384,
-        Self::Ps512,
-        Self::Es256,
-        Self::Es384,
-        Self::EdDsa,
-    ];
-
-    /// As tokens and keys name it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Rs256 => "RS256",
-            Self::Rs384 => "RS384",
-            Self::Rs512 => "RS512",
-            Self::Ps256 => "PS256",
-            Self::Ps384 => "PS384",
-            Self::Ps512 => "PS512",
-            Self::Es256 => "ES256",
-            Self::Es384 => "ES384",
-            Self::EdDsa => "EdDSA",
-        }
-    }
-
     fn rsa(self) -> Option<&'static RsaParameters> {
         match self {
             Self::Rs256 => Some(&RSA_PKCS1_2048_8192_SHA256),

@@ -1,14 +1,7 @@
 //! Keywords and functions of the SQL dialect, sorted.
 
-/// Words as texts.
-macro_rules! words {
-    ($($word:ident)*) => {
-        &[$(stringify!($word)),*]
-    };
-}
-
 /// Keywords of the statements and expressions that the server understands.
-pub(crate) const KEYWORDS: &[&str] = words! {
+pub(crate) const KEYWORDS: &[&str] = bowshot_api::words! {
     ALL ALTER ANALYZE AND ANTI ANY ARRAY AS ASC ASOF BEGIN BETWEEN BY CASE CAST CATALOG CHECK COLLATE
     COLUMN COMMIT COPY CREATE CROSS CUBE CURRENT DATABASE DEALLOCATE DEFAULT DELETE DESC DESCRIBE DISTINCT
     DROP ELSE END ESCAPE EXCEPT EXCLUDE EXECUTE EXISTS EXPLAIN EXTERNAL EXTRACT FALSE FETCH FILTER FIRST
@@ -22,14 +15,14 @@ pub(crate) const KEYWORDS: &[&str] = words! {
 };
 
 /// Functions over numbers.
-pub(crate) const NUMERIC_FUNCTIONS: &[&str] = words! {
+pub(crate) const NUMERIC_FUNCTIONS: &[&str] = bowshot_api::words! {
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees exp factorial floor gcd
     isnan iszero lcm ln log log10 log2 nanvl pi pow power radians random round signum sin sinh sqrt tan
     tanh trunc
 };
 
 /// Functions over texts.
-pub(crate) const STRING_FUNCTIONS: &[&str] = words! {
+pub(crate) const STRING_FUNCTIONS: &[&str] = bowshot_api::words! {
     ascii bit_length btrim char_length character_length chr concat concat_ws contains decode encode
     ends_with find_in_set initcap instr left length levenshtein lower lpad ltrim md5 octet_length overlay
     position regexp_count regexp_instr regexp_like regexp_match regexp_replace repeat replace reverse
@@ -38,12 +31,12 @@ pub(crate) const STRING_FUNCTIONS: &[&str] = words! {
 };
 
 /// Functions over any type and about the server.
-pub(crate) const SYSTEM_FUNCTIONS: &[&str] = words! {
+pub(crate) const SYSTEM_FUNCTIONS: &[&str] = bowshot_api::words! {
     arrow_cast arrow_typeof coalesce greatest least nullif nvl nvl2 version
 };
 
 /// Functions over dates and times.
-pub(crate) const DATETIME_FUNCTIONS: &[&str] = words! {
+pub(crate) const DATETIME_FUNCTIONS: &[&str] = bowshot_api::words! {
     current_date current_time current_timestamp date_bin date_format date_part date_trunc datepart
     datetrunc extract from_unixtime make_date make_time now to_char to_date to_local_time to_time
     to_timestamp to_timestamp_micros to_timestamp_millis to_timestamp_nanos to_timestamp_seconds

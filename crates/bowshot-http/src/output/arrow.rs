@@ -8,7 +8,6 @@ use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamEncoder};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Answer, Compression, Error, Layout, Result};
 use bytes::Bytes;
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::mem::take;
 
@@ -90,10 +89,6 @@ impl Encoder for Stream {
         let buffers = self.encoder.take().ok_or_else(over)?.finish().map_err(unencoded)?;
         Ok(buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect())
     }
-
-    fn failed(&mut self, _: &Value) -> Option<Bytes> {
-        None
-    }
 }
 
 /// The file format, which does not allow dictionaries to change: they are decoded.
@@ -126,9 +121,5 @@ impl Encoder for File {
     fn end(&mut self) -> Result<Bytes> {
         self.writer.finish().map_err(unencoded)?;
         Ok(take(self.writer.get_mut()).into())
-    }
-
-    fn failed(&mut self, _: &Value) -> Option<Bytes> {
-        None
     }
 }

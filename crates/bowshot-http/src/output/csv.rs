@@ -10,7 +10,6 @@ use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bowshot_api::{Answer, Result};
 use bytes::Bytes;
-use serde_json::Value;
 use std::io::Write as _;
 
 /// The CSV encoder.
@@ -113,9 +112,5 @@ impl Encoder for Csv {
 
     fn end(&mut self) -> Result<Bytes> {
         Ok(std::mem::take(&mut self.before).into())
-    }
-
-    fn failed(&mut self, _: &Value) -> Option<Bytes> {
-        None
     }
 }

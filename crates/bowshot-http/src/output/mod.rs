@@ -37,7 +37,9 @@ pub(crate) trait Encoder: Send {
     fn end(&mut self) -> Result<Bytes>;
 
     /// The end of a failed result, if the format can express it; else the connection is aborted.
-    fn failed(&mut self, error: &Value) -> Option<Bytes>;
+    fn failed(&mut self, _error: &Value) -> Option<Bytes> {
+        None
+    }
 
     /// Whether encoding is too slow for the socket runtime.
     fn is_heavy(&self) -> bool {

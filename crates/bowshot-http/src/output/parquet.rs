@@ -8,7 +8,6 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use serde_json::Value;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -79,10 +78,6 @@ impl Encoder for Parquet {
     fn end(&mut self) -> Result<Bytes> {
         self.writer.finish().map_err(unencoded)?;
         Ok(take(self.writer.inner_mut()).into())
-    }
-
-    fn failed(&mut self, _: &Value) -> Option<Bytes> {
-        None
     }
 
     fn is_heavy(&self) -> bool {

@@ -112,41 +112,24 @@ pub enum UserChange {
     Alter,
 }
 
-/// What somebody may do with something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Privilege {
-    /// See it at all, though nothing in it.
-    Usage,
-    /// Read rows.
-    Select,
-    /// Add rows.
-    Insert,
-    /// Change rows.
-    Update,
-    /// Take rows out.
-    Delete,
-    /// Make things in it.
-    Create,
-    /// All that its owner may do: change and drop it, and say who may do what with it.
-    Own,
-}
-
-impl Privilege {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Usage, Self::Select, Self::Insert, Self::Update, Self::Delete, Self::Create, Self::Own];
-
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Usage => "USAGE",
-            Self::Select => "SELECT",
-            Self::Insert => "INSERT",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-            Self::Create => "CREATE",
-            Self::Own => "OWN",
-        }
+bowshot_api::named! {
+    /// What somebody may do with something.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Privilege: as_str {
+        /// See it at all, though nothing in it.
+        Usage = "USAGE",
+        /// Read rows.
+        Select = "SELECT",
+        /// Add rows.
+        Insert = "INSERT",
+        /// Change rows.
+        Update = "UPDATE",
+        /// Take rows out.
+        Delete = "DELETE",
+        /// Make things in it.
+        Create = "CREATE",
+        /// All that its owner may do: change and drop it, and say who may do what with it.
+        Own = "OWN",
     }
 }
 

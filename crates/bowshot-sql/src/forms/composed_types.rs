@@ -7,39 +7,10 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 /// Words behind which no type stands.
-const BEFORE_VALUES: &[&str] = &[
-    "SELECT",
-    "WHERE",
-    "AND",
-    "OR",
-    "NOT",
-    "IN",
-    "ON",
-    "BY",
-    "HAVING",
-    "THEN",
-    "ELSE",
-    "WHEN",
-    "CASE",
-    "VALUES",
-    "DEFAULT",
-    "CHECK",
-    "DISTINCT",
-    "ALL",
-    "ANY",
-    "SET",
-    "UNION",
-    "LIKE",
-    "BETWEEN",
-    "IS",
-    "FROM",
-    "JOIN",
-    "USING",
-    "RETURNING",
-    "EXCEPT",
-    "INTERSECT",
-    "LATERAL",
-];
+const BEFORE_VALUES: &[&str] = bowshot_api::words! {
+    SELECT WHERE AND OR NOT IN ON BY HAVING THEN ELSE WHEN CASE VALUES DEFAULT CHECK DISTINCT ALL ANY SET
+    UNION LIKE BETWEEN IS FROM JOIN USING RETURNING EXCEPT INTERSECT LATERAL
+};
 /// How deep types may stand in one another.
 const MAX_DEPTH: usize = 32;
 /// Tokens that are read for nothing, behind what looks like a type and is none: each may be followed to the end of the text.

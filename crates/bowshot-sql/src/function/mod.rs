@@ -62,28 +62,22 @@ pub enum FunctionResult {
     Rows(Vec<(String, String)>),
 }
 
-/// What a definition says of how values change. Nothing follows from it, since functions are expanded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Volatility {
-    Immutable,
-    Stable,
-    #[default]
-    Volatile,
+bowshot_api::named! {
+    /// What a definition says of how values change, with the letter of `pg_proc.provolatile`. Nothing follows from it, since functions are
+    /// expanded.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Volatility: letter {
+        Immutable = "i",
+        Stable = "s",
+        #[default]
+        Volatile = "v",
+    }
 }
 
 impl Volatility {
-    /// The letter of `pg_proc.provolatile`.
-    pub fn letter(self) -> &'static str {
-        match self {
-            Self::Immutable => "i",
-            Self::Stable => "s",
-            Self::Volatile => "v",
-        }
-    }
-
     /// The reverse of [`Self::letter`].
     pub fn parse(letter: &str) -> Option<Self> {
-        [Self::Immutable, Self::Stable, Self::Volatile].into_iter().find(|kind| kind.letter() == letter)
+        Self::ALL.into_iter().find(|kind| kind.letter() == letter)
     }
 }
 

@@ -5,138 +5,34 @@ use crate::source_tokens::first_word;
 use sqlparser::tokenizer::Token;
 
 /// Words behind which a secret stands, by themselves or at the end of a longer one.
-const SECRET_WORDS: [&str; 24] = [
-    "password",
-    "passwd",
-    "pwd",
-    "passphrase",
-    "secret",
-    "key_id",
-    "access_key_id",
-    "secret_access_key",
-    "secret_key",
-    "session_token",
-    "account_key",
-    "sas_token",
-    "bearer_token",
-    "access_token",
-    "auth_token",
-    "refresh_token",
-    "token",
-    "service_account",
-    "connection_string",
-    "private_key",
-    "api_key",
-    "apikey",
-    "client_secret",
-    "credentials",
-];
+const SECRET_WORDS: &[&str] = bowshot_api::words! {
+    password passwd pwd passphrase secret key_id access_key_id secret_access_key secret_key session_token
+    account_key sas_token bearer_token access_token auth_token refresh_token token service_account
+    connection_string private_key api_key apikey client_secret credentials
+};
 /// Keys of secrets and databases whose values anybody may read; all others are hidden.
-const SHOWN_KEYS: [&str; 16] = [
-    "type",
-    "scope",
-    "provider",
-    "region",
-    "endpoint",
-    "url_style",
-    "virtual_hosted",
-    "anonymous",
-    "account",
-    "account_name",
-    "user",
-    "username",
-    "read_only",
-    "schema",
-    "data_path",
-    "warehouse",
-];
+const SHOWN_KEYS: &[&str] = bowshot_api::words! {
+    type scope provider region endpoint url_style virtual_hosted anonymous account account_name user
+    username read_only schema data_path warehouse
+};
 /// What statements begin with.
-const VERBS: [&str; 62] = [
-    "",
-    "abort",
-    "alter",
-    "analyse",
-    "analyze",
-    "attach",
-    "begin",
-    "cache",
-    "call",
-    "checkpoint",
-    "close",
-    "comment",
-    "commit",
-    "copy",
-    "create",
-    "deallocate",
-    "declare",
-    "delete",
-    "desc",
-    "describe",
-    "detach",
-    "discard",
-    "do",
-    "drop",
-    "end",
-    "execute",
-    "explain",
-    "export",
-    "fetch",
-    "from",
-    "grant",
-    "import",
-    "insert",
-    "install",
-    "kill",
-    "listen",
-    "load",
-    "lock",
-    "merge",
-    "move",
-    "notify",
-    "optimize",
-    "pivot",
-    "pragma",
-    "prepare",
-    "refresh",
-    "release",
-    "replace",
-    "reset",
-    "revoke",
-    "rollback",
-    "savepoint",
-    "select",
-    "set",
-    "show",
-    "start",
-    "summarize",
-    "table",
-    "truncate",
-    "uncache",
-    "unlock",
-    "unlisten",
-];
-const MORE_VERBS: [&str; 9] =
-    ["unpivot", "update", "upsert", "use", "vacuum", "values", "with", "rename", "handler"];
+const VERBS: &[&str] = bowshot_api::words! {
+    abort alter analyse analyze attach begin cache call checkpoint close comment commit copy create
+    deallocate declare delete desc describe detach discard do drop end execute explain export fetch from
+    grant handler import insert install kill listen load lock merge move notify optimize pivot pragma
+    prepare refresh release rename replace reset revoke rollback savepoint select set show start summarize
+    table truncate uncache unlisten unlock unpivot update upsert use vacuum values with
+};
 
 /// What statements make and alter.
-const KINDS: [&str; 19] = [
-    "catalog", "column", "database", "default", "domain", "function", "index", "macro", "mask", "model",
-    "policy", "row", "schema", "sequence", "table", "token", "trigger", "type", "view",
-];
+const KINDS: &[&str] = bowshot_api::words! {
+    catalog column database default domain function index macro mask model policy row schema sequence
+    table token trigger type view
+};
 /// What may stand before that.
-const BEFORE_KIND: [&str; 11] = [
-    "external",
-    "global",
-    "local",
-    "materialized",
-    "or",
-    "recursive",
-    "replace",
-    "temp",
-    "temporary",
-    "unique",
-    "unlogged",
-];
+const BEFORE_KIND: &[&str] = bowshot_api::words! {
+    external global local materialized or recursive replace temp temporary unique unlogged
+};
 
 /// Which places a statement has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +102,7 @@ pub(super) fn is_known(statement: &[Located<'_>]) -> bool {
 
 /// Whether statements begin with this word, which is in lower case; before a parenthesis there is none.
 pub(super) fn is_verb(word: &str) -> bool {
-    VERBS.contains(&word) || MORE_VERBS.contains(&word)
+    word.is_empty() || VERBS.contains(&word)
 }
 
 pub(super) fn is_secret_word(word: &str) -> bool {

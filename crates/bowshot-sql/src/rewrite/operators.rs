@@ -332,50 +332,15 @@ fn bytes(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Option<Expr> {
 }
 
 /// Functions whose first argument may be the bare name of a unit.
-const WITH_UNIT: [&str; 17] = [
-    "date_add",
-    "date_diff",
-    "date_part",
-    "date_sub",
-    "date_trunc",
-    "dateadd",
-    "datediff",
-    "datepart",
-    "datesub",
-    "datetrunc",
-    "datetime_diff",
-    "last_day",
-    "time_diff",
-    "timestamp_diff",
-    "timestampadd",
-    "timestampdiff",
-    "trunc",
-];
+const WITH_UNIT: &[&str] = bowshot_api::words! {
+    date_add date_diff date_part date_sub date_trunc dateadd datediff datepart datesub datetrunc
+    datetime_diff last_day time_diff timestamp_diff timestampadd timestampdiff trunc
+};
 
-const UNITS: [&str; 22] = [
-    "microsecond",
-    "microseconds",
-    "millisecond",
-    "milliseconds",
-    "second",
-    "seconds",
-    "minute",
-    "minutes",
-    "hour",
-    "hours",
-    "day",
-    "days",
-    "week",
-    "weeks",
-    "month",
-    "months",
-    "quarter",
-    "quarters",
-    "year",
-    "years",
-    "decade",
-    "century",
-];
+const UNITS: &[&str] = bowshot_api::words! {
+    microsecond microseconds millisecond milliseconds second seconds minute minutes hour hours day days
+    week weeks month months quarter quarters year years decade century
+};
 
 fn call(function: &mut Function) {
     let name =

@@ -1,10 +1,11 @@
 //! `routines`: the built-in functions as DataFusion lists them, and those that SQL has made, with the columns that MySQL has beside.
 
 use crate::CatalogView;
+use crate::lazy_table::{Cell, arrays, cells, columns};
 use crate::sql_functions;
 use bowshot_policy::FunctionNote;
 use bowshot_tables::EntryName;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
 use datafusion::error::Result;
@@ -13,20 +14,10 @@ use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
 /// Columns that MySQL has for functions with a text, which are null for built-in ones.
-const OF_TEXTS: [&str; 12] = [
-    "dtd_identifier",
-    "routine_body",
-    "routine_definition",
-    "external_language",
-    "sql_data_access",
-    "security_type",
-    "created",
-    "last_altered",
-    "sql_mode",
-    "definer",
-    "character_set_client",
-    "database_collation",
-];
+const OF_TEXTS: &[&str] = bowshot_api::words! {
+    dtd_identifier routine_body routine_definition external_language sql_data_access security_type created
+    last_altered sql_mode definer character_set_client database_collation
+};
 
 /// All functions, without those that nobody calls by name.
 pub(super) fn all(built_in: Arc<dyn TableProvider>, visible: &CatalogView) -> Result<Arc<dyn TableProvider>> {
@@ -56,32 +47,17 @@ fn routines(table: Arc<dyn TableProvider>) -> Result<LogicalPlanBuilder> {
 }
 
 fn batch(made: &[(EntryName, Arc<FunctionNote>)]) -> Result<RecordBatch> {
-    let text = |value: &dyn Fn(&EntryName, &FunctionNote) -> Option<String>| -> ArrayRef {
-        Arc::new(made.iter().map(|(name, note)| value(name, note)).collect::<StringArray>())
-    };
-    let always = |value: &'static str| text(&|_, _| Some(value.to_owned()));
-    let catalog = text(&|name, _| Some(name.catalog.clone()));
-    let schema = text(&|name, _| Some(name.schema.clone()));
-    let name = text(&|name, _| Some(name.name.clone()));
-    let stable = made.iter().map(|(_, note)| Some(note.volatility.letter() == "i")).collect::<BooleanArray>();
-    let kind = |note: &FunctionNote| if note.gives_rows() { "TABLE" } else { "SCALAR" };
-    let columns = vec![
-        ("specific_catalog", Arc::clone(&catalog)),
-        ("specific_schema", Arc::clone(&schema)),
-        ("specific_name", Arc::clone(&name)),
-        ("routine_catalog", catalog),
-        ("routine_schema", schema),
-        ("routine_name", name),
-        ("routine_type", always("FUNCTION")),
-        ("is_deterministic", Arc::new(stable) as ArrayRef),
-        ("data_type", text(&|_, note| note.result_type())),
-        ("function_type", text(&|_, note| Some(kind(note).to_owned()))),
-        ("description", text(&|_, _| None)),
-        ("syntax_example", text(&|_, _| None)),
-        ("routine_body", always("SQL")),
-        ("routine_definition", text(&|_, note| Some(note.body.clone()))),
-        ("external_language", always("SQL")),
-        ("security_type", always("INVOKER")),
+    let rows = made.iter().map(|(EntryName { catalog, schema, name, .. }, note)| {
+        let kind = if note.gives_rows() { "TABLE" } else { "SCALAR" };
+        let named = cells![catalog, schema, name, catalog, schema, name, "FUNCTION"];
+        let told = cells![note.volatility.letter() == "i", note.result_type(), kind, Cell::Null, Cell::Null];
+        named.into_iter().chain(told).chain(cells!["SQL", &note.body, "SQL", "INVOKER"])
+    });
+    let columns = columns![
+        specific_catalog Text, specific_schema Text, specific_name Text, routine_catalog Text,
+        routine_schema Text, routine_name Text, routine_type Text, is_deterministic Bool, data_type Text,
+        function_type Text, description Text, syntax_example Text, routine_body Text, routine_definition Text,
+        external_language Text, security_type Text
     ];
-    Ok(RecordBatch::try_from_iter(columns)?)
+    Ok(RecordBatch::try_from_iter(arrays(columns, rows))?)
 }

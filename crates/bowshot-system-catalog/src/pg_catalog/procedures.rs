@@ -67,7 +67,7 @@ fn procedure(name: &str, kind: &str) -> Vec<Cell> {
 fn sql_function(name: &EntryName, note: &FunctionNote) -> Vec<Cell> {
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let defaults = note.parameters.iter().filter(|parameter| parameter.default.is_some()).count();
-    let names = note.parameters.iter().map(|parameter| parameter.name.clone()).collect();
+    let names = note.parameters.iter().map(|parameter| Some(parameter.name.clone())).collect();
     let mut cells = procedure(&name.name, "f");
     let changes = [
         (0, Cell::from(oids::sql_function(name))),

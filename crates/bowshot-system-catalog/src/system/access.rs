@@ -1,15 +1,15 @@
 //! What `system` and SHOW GRANTS tell about access: everything to admins, to others what concerns them.
 
+use crate::lazy_table::{cells, columns};
 use crate::system::tables::batch;
 use bowshot_api::Result;
 use bowshot_policy::access::Access;
 use bowshot_policy::grants::{self, Given};
-use bowshot_policy::rules::{Place, Policy, Token, object_type};
+use bowshot_policy::rules::{Place, Policy, object_type};
 use bowshot_sql::Privilege;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use datafusion::arrow::array::RecordBatch;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The tables of `system` that are made here.
 pub(crate) const NAMES: [&str; 5] = ["default_privileges", "grants", "policies", "roles", "tokens"];
@@ -94,10 +94,6 @@ fn list(columns: &Columns) -> Option<String> {
     columns.as_ref().map(|names| names.iter().cloned().collect::<Vec<_>>().join(", "))
 }
 
-fn texts(values: impl IntoIterator<Item = Option<String>>) -> ArrayRef {
-    Arc::new(values.into_iter().collect::<StringArray>())
-}
-
 fn part(place: &Place, n: usize) -> Option<String> {
     place.get(n).cloned()
 }
@@ -109,22 +105,17 @@ fn named(place: &Place) -> Option<String> {
 
 fn grants(access: &Access) -> Result<RecordBatch> {
     let rights = rights(access);
-    let column = |value: &dyn Fn(&Right) -> Option<String>| texts(rights.iter().map(value));
-    batch(vec![
-        ("grantee", column(&|right| Some(right.grantee.clone()))),
-        ("object_type", column(&|right| Some(object_type(&right.place).to_owned()))),
-        ("table_catalog", column(&|right| part(&right.place, 0))),
-        ("table_schema", column(&|right| part(&right.place, 1))),
-        ("table_name", column(&|right| named(&right.place))),
-        ("privilege", column(&|right| Some(right.privilege.as_str().to_owned()))),
-        ("columns", column(&|right| list(&right.columns))),
-        ("is_owner", Arc::new(rights.iter().map(|right| Some(right.owner)).collect::<BooleanArray>())),
-        (
-            "is_grantable",
-            Arc::new(rights.iter().map(|right| Some(right.grantable)).collect::<BooleanArray>()),
-        ),
-        ("grantor", column(&|right| right.grantor.clone())),
-    ])
+    let rows = rights.iter().map(|right| {
+        let (place, privilege) = (&right.place, right.privilege.as_str());
+        let object = cells![object_type(place), part(place, 0), part(place, 1), named(place), privilege];
+        let rest = cells![list(&right.columns), right.owner, right.grantable, right.grantor.as_ref()];
+        cells![&right.grantee].into_iter().chain(object).chain(rest)
+    });
+    let columns = columns![
+        grantee Text, object_type Text, table_catalog Text, table_schema Text, table_name Text, privilege Text,
+        columns Text, is_owner Bool, is_grantable Bool, grantor Text
+    ];
+    batch(columns, rows)
 }
 
 /// Rights on tables to come, as far as the user gives or gets them.
@@ -137,13 +128,13 @@ fn defaults(access: &Access) -> Result<RecordBatch> {
             all.extend(given.keys().map(|privilege| (user, place, grantee, *privilege)));
         }
     }
-    batch(vec![
-        ("user_name", texts(all.iter().map(|(user, ..)| Some((*user).clone())))),
-        ("table_catalog", texts(all.iter().map(|(_, place, ..)| part(place, 0)))),
-        ("table_schema", texts(all.iter().map(|(_, place, ..)| part(place, 1)))),
-        ("grantee", texts(all.iter().map(|(_, _, grantee, _)| Some((*grantee).clone())))),
-        ("privilege", texts(all.iter().map(|(.., privilege)| Some(privilege.as_str().to_owned())))),
-    ])
+    let rows = all.into_iter().map(|(user, place, grantee, privilege)| {
+        cells![user, part(place, 0), part(place, 1), grantee, privilege.as_str()]
+    });
+    let columns = columns![
+        user_name Text, table_catalog Text, table_schema Text, grantee Text, privilege Text
+    ];
+    batch(columns, rows)
 }
 
 fn by_name(given: &Given) -> Map<String, Value> {
@@ -184,31 +175,27 @@ fn rules(access: &Access) -> Result<RecordBatch> {
             )
         }));
     }
-    batch(vec![
-        ("kind", texts(all.iter().map(|(kind, _)| Some((*kind).to_owned())))),
-        ("definition", texts(all.iter().map(|(_, definition)| Some(definition.to_string())))),
-    ])
+    let rows = all.into_iter().map(|(kind, definition)| cells![kind, definition.to_string()]);
+    batch(columns![kind Text, definition Text], rows)
 }
 
 fn policies(access: &Access) -> Result<RecordBatch> {
     let rules = access.rules();
     let seen = rules.policies.iter().filter(|(place, _)| !access.is_off() && access.owns(place));
-    let all: Vec<_> =
-        seen.flat_map(|(place, policies)| policies.iter().map(move |policy| (place, policy))).collect();
-    let kind = |mask: bool| Some(if mask { "MASK" } else { "ROW POLICY" }.to_owned());
+    let all = seen.flat_map(|(place, policies)| policies.iter().map(move |policy| (place, policy)));
     let roles = |roles: &BTreeSet<String>| {
         (!roles.is_empty()).then(|| roles.iter().cloned().collect::<Vec<_>>().join(", "))
     };
-    batch(vec![
-        ("table_catalog", texts(all.iter().map(|(place, _)| part(place, 0)))),
-        ("table_schema", texts(all.iter().map(|(place, _)| part(place, 1)))),
-        ("table_name", texts(all.iter().map(|(place, _)| part(place, 2)))),
-        ("policy_name", texts(all.iter().map(|(_, policy)| Some(policy.name.clone())))),
-        ("kind", texts(all.iter().map(|(_, policy)| kind(policy.column.is_some())))),
-        ("column_name", texts(all.iter().map(|(_, policy)| policy.column.clone()))),
-        ("roles", texts(all.iter().map(|(_, policy)| roles(&policy.roles)))),
-        ("expression", texts(all.iter().map(|(_, policy)| Some(policy.using.clone())))),
-    ])
+    let rows = all.map(|(place, Policy { name, column, roles: of, using })| {
+        let kind = if column.is_some() { "MASK" } else { "ROW POLICY" };
+        let [catalog, schema, table] = [0, 1, 2].map(|n| part(place, n));
+        cells![catalog, schema, table, name, kind, column.as_ref(), roles(of), using]
+    });
+    let columns = columns![
+        table_catalog Text, table_schema Text, table_name Text, policy_name Text, kind Text, column_name Text,
+        roles Text, expression Text
+    ];
+    batch(columns, rows)
 }
 
 fn roles(access: &Access) -> Result<RecordBatch> {
@@ -224,31 +211,18 @@ fn roles(access: &Access) -> Result<RecordBatch> {
             rules.members.get(name).into_iter().flatten().chain(configured).map(String::as_str).collect();
         (!all.is_empty()).then(|| all.join(", "))
     };
-    batch(vec![
-        ("name", texts(all.iter().map(|(name, ..)| Some(name.clone())))),
-        ("kind", texts(all.iter().map(|(_, kind, ..)| Some((*kind).to_owned())))),
-        ("defined_in", texts(all.iter().map(|(_, _, place, _)| Some((*place).to_owned())))),
-        ("is_admin", Arc::new(all.iter().map(|(.., admin)| Some(*admin)).collect::<BooleanArray>())),
-        ("member_of", texts(all.iter().map(|(name, ..)| member_of(name)))),
-    ])
+    let rows =
+        all.iter().map(|(name, kind, place, admin)| cells![name, *kind, *place, *admin, member_of(name)]);
+    batch(columns![name Text, kind Text, defined_in Text, is_admin Bool, member_of Text], rows)
 }
 
 fn tokens(access: &Access) -> Result<RecordBatch> {
     let rules = access.rules();
     let seen = rules.tokens.iter().filter(|((user, _), _)| access.is_admin() || access.is_login_of(user));
-    let all: Vec<_> = seen.collect();
-    let times = |time: &dyn Fn(&Token) -> Option<u64>| -> ArrayRef {
-        let micros = all.iter().map(|(_, token)| {
-            time(token).and_then(|seconds| i64::try_from(seconds).ok()?.checked_mul(1_000_000))
-        });
-        Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
-    };
-    batch(vec![
-        ("user_name", texts(all.iter().map(|((user, _), _)| Some(user.clone())))),
-        ("token_name", texts(all.iter().map(|((_, name), _)| Some(name.clone())))),
-        ("created", times(&|token| Some(token.made))),
-        ("expires", times(&|token| token.expires)),
-    ])
+    let micros = |seconds: u64| i64::try_from(seconds).ok()?.checked_mul(1_000_000);
+    let rows = seen
+        .map(|((user, name), token)| cells![user, name, micros(token.made), token.expires.and_then(micros)]);
+    batch(columns![user_name Text, token_name Text, created Time, expires Time], rows)
 }
 
 /// The lines of SHOW GRANTS for one who is asked about; those alone that the caller may see.

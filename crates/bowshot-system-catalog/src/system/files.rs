@@ -1,11 +1,12 @@
 //! What `system` says about files: `system.files`, how each table of files is read and why, `system.rejects`, the lines
 //! that scans have left out, and `system.object_stores`, what was asked of each bucket and what came from the cache instead.
 
+use crate::lazy_table::{Cell, Kind, arrays, cells, columns};
 use bowshot_api::{Error, Result};
 use bowshot_files::FileCatalog;
 use bowshot_formats::table_summary::TableSummary;
 use bowshot_object_store::PlaceSummary;
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::RecordBatch;
 use std::sync::Arc;
 
 /// The tables of `system` that are made here.
@@ -43,62 +44,51 @@ pub(crate) async fn rows(catalog: Option<&Arc<FileCatalog>>, name: &str) -> Opti
 
 /// One row for each table, and for the files that statements have named lately, which have no name.
 fn files(summaries: &[TableSummary]) -> Result<RecordBatch> {
-    let text = |of: &dyn Fn(&TableSummary) -> Option<String>| -> ArrayRef {
-        Arc::new(summaries.iter().map(of).collect::<StringArray>())
-    };
-    let number = |of: &dyn Fn(&TableSummary) -> i64| -> ArrayRef {
-        Arc::new(summaries.iter().map(|summary| Some(of(summary))).collect::<Int64Array>())
-    };
-    batch([
-        ("table_name", text(&|one| Some(one.name.clone()).filter(|name| !name.is_empty()))),
-        ("format", text(&|one| Some(one.format.to_owned()).filter(|format| !format.is_empty()))),
-        ("files", number(&|one| one.files as i64)),
-        ("bytes", number(&|one| one.bytes.cast_signed())),
-        ("path", text(&|one| Some(one.path.display().to_string()))),
-        ("read_as", text(&|one| one.read_as.clone())),
-        ("error", text(&|one| one.problem.clone())),
-    ])
+    let rows = summaries.iter().map(|one| {
+        let [name, format] =
+            [one.name.as_str(), one.format].map(|text| Some(text).filter(|text| !text.is_empty()));
+        let path = one.path.display().to_string();
+        cells![name, format, one.files, one.bytes, path, one.read_as.as_ref(), one.problem.as_ref()]
+    });
+    let columns = columns![
+        table_name Text, format Text, files Long, bytes Long, path Text, read_as Text, error Text
+    ];
+    batch(columns, rows)
 }
 
 /// One row for each bucket that is open.
 fn object_stores(places: &[PlaceSummary]) -> Result<RecordBatch> {
-    let number = |of: &dyn Fn(&PlaceSummary) -> u64| -> ArrayRef {
-        Arc::new(places.iter().map(|one| Some(of(one).cast_signed())).collect::<Int64Array>())
-    };
-    let names: StringArray = places.iter().map(|one| Some(one.place.as_str())).collect();
-    let errors: StringArray = places.iter().map(|one| one.last_error.as_deref()).collect();
-    batch([
-        ("place", Arc::new(names) as ArrayRef),
-        ("requests", number(&|one| one.requests)),
-        ("failed", number(&|one| one.failed)),
-        ("bytes_read", number(&|one| one.bytes_read)),
-        ("bytes_written", number(&|one| one.bytes_written)),
-        ("bytes_from_cache", number(&|one| one.bytes_from_cache)),
-        ("cache_bytes", number(&|one| one.cache_bytes)),
-        ("last_error", Arc::new(errors)),
-    ])
+    let rows = places.iter().map(|one| {
+        let bytes = cells![one.bytes_read, one.bytes_written, one.bytes_from_cache, one.cache_bytes];
+        let first = cells![&one.place, one.requests, one.failed].into_iter();
+        first.chain(bytes).chain(cells![one.last_error.as_ref()])
+    });
+    let columns = columns![
+        place Text, requests Long, failed Long, bytes_read Long, bytes_written Long, bytes_from_cache Long,
+        cache_bytes Long, last_error Text
+    ];
+    batch(columns, rows)
 }
 
 fn rejects(summaries: &[TableSummary]) -> Result<RecordBatch> {
-    let all = || summaries.iter().flat_map(|one| one.rejects.iter().map(move |reject| (one, reject)));
-    let names: StringArray = all().map(|(one, _)| Some(&one.name).filter(|name| !name.is_empty())).collect();
-    let paths: StringArray = all().map(|(_, reject)| Some(reject.path.display().to_string())).collect();
-    let lines: Int64Array = all().map(|(_, reject)| Some(reject.line.cast_signed())).collect();
-    let columns: StringArray = all().map(|(_, reject)| reject.column.clone()).collect();
-    let values: StringArray = all().map(|(_, reject)| reject.value.clone()).collect();
-    let reasons: StringArray = all().map(|(_, reject)| Some(reject.reason.clone())).collect();
-    batch([
-        ("table_name", Arc::new(names) as ArrayRef),
-        ("path", Arc::new(paths)),
-        ("line", Arc::new(lines)),
-        ("column_name", Arc::new(columns)),
-        ("value", Arc::new(values)),
-        ("reason", Arc::new(reasons)),
-    ])
+    let all = summaries.iter().flat_map(|one| one.rejects.iter().map(move |reject| (one, reject)));
+    let rows = all.map(|(one, reject)| {
+        let name = Some(&one.name).filter(|name| !name.is_empty());
+        let path = reject.path.display().to_string();
+        cells![name, path, reject.line, reject.column.clone(), reject.value.clone(), &reject.reason]
+    });
+    let columns = columns![
+        table_name Text, path Text, line Long, column_name Text, value Text, reason Text
+    ];
+    batch(columns, rows)
 }
 
-fn batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<RecordBatch> {
-    let nullable = columns.map(|(name, array)| (name, array, true));
+/// A table of these columns and rows, all of which are nullable.
+fn batch<R: IntoIterator<Item = Cell>>(
+    columns: &'static [(&'static str, Kind)],
+    rows: impl IntoIterator<Item = R>,
+) -> Result<RecordBatch> {
+    let nullable = arrays(columns, rows).map(|(name, array)| (name, array, true));
     RecordBatch::try_from_iter_with_nullable(nullable)
         .map_err(|error| Error::internal("a table about files cannot be made").with_source(error))
 }

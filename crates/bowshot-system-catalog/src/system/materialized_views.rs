@@ -1,8 +1,9 @@
 //! `system.materialized_views`: how the server refreshes them, and what their rows show. All but the name is for who owns a view.
 
 use super::ViewMeanings;
-use super::tables::{Names, batch};
+use super::tables::{self, batch};
 use crate::definition_text::refresh_mode;
+use crate::lazy_table::{Cell, cells, columns};
 use bowshot_api::Result;
 use bowshot_policy::Access;
 use bowshot_policy::rules::place_of;
@@ -10,9 +11,7 @@ use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
 use bowshot_tables::durable::Version;
 use bowshot_tables::{EntryName, Materialized, Snapshot, SourceVersion, Table, TableStore};
-use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use datafusion::arrow::array::RecordBatch;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -55,11 +54,10 @@ pub(super) async fn rows(
     let named = |source: &SourceVersion| {
         tables.get(&source.table).cloned().unwrap_or_else(|| source.table.to_string())
     };
-    let (mut names, mut told, mut history) = (Names::default(), Vec::new(), None);
+    let (mut told, mut history) = (Vec::new(), None);
     let rules = access.rules();
     for (name, table) in views(pinned) {
         let Some(view) = &table.definition().materialized else { continue };
-        names.add([&name.catalog, &name.schema, &name.name]);
         let is_own = access.may_table(Privilege::Own, &name);
         let owner = || rules.owners.get(&place_of(&name)).cloned();
         let row = is_own.then(|| row(&table, view, (&newest, store), &named));
@@ -74,9 +72,14 @@ pub(super) async fn rows(
                 (row.state, row.lag) = ("stale", None);
             }
         }
-        told.push(row);
+        told.push(full_row(&name, row));
     }
-    batch(columns(names, &told))
+    let columns = columns![
+        table_catalog Text, table_schema Text, table_name Text, refresh Text, state Text, sources Text,
+        last_refresh Time, last_duration_ms Real, lag_ms Real, row_count Long, incremental Bool, full_reason Text,
+        last_error Text, made_by Text, answered_queries Long, last_answered Time, saved_ms Real
+    ];
+    batch(columns, told)
 }
 
 fn views(pinned: &Pinned) -> Vec<(EntryName, Arc<Table>)> {
@@ -97,38 +100,16 @@ fn lag(view: &Materialized, history: &[Version]) -> Option<f64> {
     Some((now.as_secs_f64() * 1_000.0 - since as f64 / 1_000.0).max(0.0))
 }
 
-fn columns(names: Names, told: &[Option<Row>]) -> Vec<(&'static str, ArrayRef)> {
-    let texts = |text: fn(&Row) -> Option<&str>| -> ArrayRef {
-        Arc::new(told.iter().map(|row| row.as_ref().and_then(text)).collect::<StringArray>())
-    };
-    let ended = told.iter().map(|row| row.as_ref().and_then(|row| row.ended));
-    let ended = ended.collect::<TimestampMicrosecondArray>().with_timezone("UTC");
-    let took = told.iter().map(|row| row.as_ref().and_then(|row| row.milliseconds));
-    let lag = told.iter().map(|row| row.as_ref().and_then(|row| row.lag));
-    let counts = told.iter().map(|row| row.as_ref().map(|row| row.rows));
-    let last = told.iter().map(|row| row.as_ref().and_then(|row| row.last_answered));
-    let last = last.collect::<TimestampMicrosecondArray>().with_timezone("UTC");
-    let answered = told.iter().map(|row| row.as_ref().map(|row| row.answered));
-    let saved = told.iter().map(|row| row.as_ref().and_then(|row| row.saved));
-    let incremental = told.iter().map(|row| row.as_ref().and_then(|row| row.incremental));
-    let mut columns = names.columns();
-    columns.extend([
-        ("refresh", texts(|row| Some(row.refresh.as_str()))),
-        ("state", texts(|row| Some(row.state))),
-        ("sources", texts(|row| Some(row.sources.as_str()))),
-        ("last_refresh", Arc::new(ended) as ArrayRef),
-        ("last_duration_ms", Arc::new(took.collect::<Float64Array>())),
-        ("lag_ms", Arc::new(lag.collect::<Float64Array>())),
-        ("row_count", Arc::new(counts.collect::<Int64Array>())),
-        ("incremental", Arc::new(incremental.collect::<BooleanArray>())),
-        ("full_reason", texts(|row| row.reason.as_deref())),
-        ("last_error", texts(|row| row.error.as_deref())),
-        ("made_by", texts(|row| row.made_by.as_deref())),
-        ("answered_queries", Arc::new(answered.collect::<Int64Array>())),
-        ("last_answered", Arc::new(last)),
-        ("saved_ms", Arc::new(saved.collect::<Float64Array>())),
-    ]);
-    columns
+/// What is told of a view: nothing beside its name to those who do not own it.
+fn full_row(name: &EntryName, row: Option<Row>) -> Vec<Cell> {
+    let told = row.map(|row| {
+        let first =
+            cells![row.refresh, row.state, row.sources, row.ended, row.milliseconds, row.lag, row.rows];
+        let second = cells![row.incremental, row.reason, row.error, row.made_by];
+        let last = cells![row.answered, row.last_answered, row.saved];
+        first.into_iter().chain(second).chain(last)
+    });
+    tables::row(name, told.into_iter().flatten())
 }
 
 fn row(

@@ -1,14 +1,13 @@
 //! `system.models`: the models that the caller may ask.
 
 use super::tables::batch;
+use crate::lazy_table::{Cell, cells, columns};
 use bowshot_api::Result;
 use bowshot_policy::Access;
 use bowshot_policy::rules::{ModelNote, Place, Rules};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::Privilege;
-use datafusion::arrow::array::{
-    ArrayRef, Int64Array, ListBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
-};
+use datafusion::arrow::array::RecordBatch;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,45 +24,30 @@ pub(super) fn rows(pinned: &Pinned, access: &Access) -> Result<RecordBatch> {
     let all: Vec<(&Place, &Arc<ModelNote>)> = rules.models.iter().filter(seen).collect();
     let now = access.rules();
     let owners = &now.owners;
-    let text = |value: &dyn Fn(&Place, &ModelNote) -> Option<String>| -> ArrayRef {
-        Arc::new(all.iter().map(|(place, note)| value(place, note)).collect::<StringArray>())
-    };
-    let number = |value: &dyn Fn(&ModelNote) -> Option<i64>| -> ArrayRef {
-        Arc::new(all.iter().map(|(_, note)| value(note)).collect::<Int64Array>())
-    };
-    let fact = |name: &'static str| text(&|_, note| note.facts.get(name)?.as_str().map(str::to_owned));
-    let count = |name: &'static str| number(&|note| note.facts.get(name)?.as_i64());
-    let texts = |name: &'static str| -> ArrayRef {
-        let mut lists = ListBuilder::new(StringBuilder::new());
-        for (_, note) in &all {
-            let values = note.facts.get(name).and_then(Value::as_array);
-            for value in values.into_iter().flatten() {
-                lists.values().append_option(value.as_str());
-            }
-            lists.append(values.is_some());
-        }
-        Arc::new(lists.finish())
-    };
-    let made = all.iter().map(|(_, note)| Some(note.made)).collect::<TimestampMicrosecondArray>();
-    batch(vec![
-        ("model_catalog", text(&|place, _| place.first().cloned())),
-        ("model_schema", text(&|place, _| place.get(1).cloned())),
-        ("model_name", text(&|place, _| place.last().cloned())),
-        ("version", number(&|note| i64::try_from(note.version).ok())),
-        ("format", fact("format")),
-        ("objective", fact("objective")),
-        ("feature_count", count("feature_count")),
-        ("features", texts("features")),
-        ("feature_type", fact("feature_type")),
-        ("prediction_type", fact("prediction_type")),
-        ("classes", texts("classes")),
-        ("trees", count("trees")),
-        ("nodes", count("nodes")),
-        ("bytes", number(&|note| i64::try_from(note.bytes).ok())),
-        ("sha256", text(&|_, note| Some(note.sha256.clone()))),
-        ("owner", text(&|place, _| owners.get(place).cloned())),
-        ("created", Arc::new(made.with_timezone("UTC"))),
-    ])
+    let rows = all.into_iter().map(|(place, note)| {
+        let fact = |name: &'static str| note.facts.get(name);
+        let text = |name| fact(name).and_then(Value::as_str);
+        let count = |name| fact(name).and_then(Value::as_i64);
+        let texts =
+            |name| fact(name).and_then(Value::as_array).map_or(Cell::Null, |values| text_list(values));
+        let number = |number: u64| i64::try_from(number).ok();
+        let names = cells![place.first(), place.get(1), place.last(), number(note.version)];
+        let made_of = cells![text("format"), text("objective"), count("feature_count"), texts("features")];
+        let gives = cells![text("feature_type"), text("prediction_type"), texts("classes")];
+        let size = cells![count("trees"), count("nodes"), number(note.bytes)];
+        let rest = cells![&note.sha256, owners.get(place), note.made];
+        names.into_iter().chain(made_of).chain(gives).chain(size).chain(rest)
+    });
+    let columns = columns![
+        model_catalog Text, model_schema Text, model_name Text, version Long, format Text, objective Text,
+        feature_count Long, features Texts, feature_type Text, prediction_type Text, classes Texts, trees Long,
+        nodes Long, bytes Long, sha256 Text, owner Text, created Time
+    ];
+    batch(columns, rows)
+}
+
+fn text_list(values: &[Value]) -> Cell {
+    Cell::Texts(values.iter().map(|value| value.as_str().map(str::to_owned)).collect())
 }
 
 /// Rights are about what there is now: those on another model that has got the name since are none on this one.

@@ -1,11 +1,12 @@
 //! What `system` says about tables: `system.tables`, `system.table_history`, `system.materialized_views`, and the pipes into them.
 
 use super::{ViewMeanings, materialized_views, pipes};
+use crate::lazy_table::{Cell, Kind, arrays, cells, columns};
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_policy::{Access, Reading};
-use bowshot_tables::{Storage, TableStore};
-use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use bowshot_tables::{EntryName, Storage, TableStore};
+use datafusion::arrow::array::RecordBatch;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,107 +50,66 @@ impl AboutTables {
 
     /// The tables with their sizes, and where those are that are kept in files.
     fn tables(&self) -> Result<RecordBatch> {
-        let mut names = Names::default();
-        let (mut storage, mut location) = (Vec::new(), Vec::new());
-        let (mut rows, mut bytes, mut segments, mut version, mut error) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut rows = Vec::new();
         for snapshot in [self.pinned.shared(), self.pinned.own()] {
             for (name, table) in snapshot.tables() {
-                names.add([&name.catalog, &name.schema, &name.name]);
                 let durable = table.definition().storage == Storage::Durable;
-                storage.push(if durable { "durable" } else { "memory" });
                 // How much there is of what one may not see is not told.
                 let whole = self.access.reading(&name) == Reading::All;
-                rows.push(whole.then(|| table.rows().cast_signed()));
-                bytes.push(whole.then(|| table.bytes().cast_signed()));
-                segments.push(whole.then(|| table.segment_count() as i64));
-                version.push((durable && whole).then(|| table.version().cast_signed()));
+                let sizes = [table.rows(), table.bytes(), table.segment_count() as u64];
+                let [count, bytes, segments] = sizes.map(|size| whole.then_some(size));
+                let version = (durable && whole).then(|| table.version());
                 let place = self.store.location(table).filter(|_| whole);
-                location.push(place.map(|path| path.display().to_string()));
-                error.push(None);
+                let location = place.map(|path| path.display().to_string());
+                let storage = if durable { "durable" } else { "memory" };
+                rows.push(row(&name, cells![storage, count, bytes, segments, version, location]));
             }
             for (name, external) in snapshot.externals() {
-                names.add([&name.catalog, &name.schema, &name.name]);
-                storage.push("external");
-                // How much there is only their files know.
-                rows.push(None);
-                bytes.push(None);
-                segments.push(None);
-                version.push(None);
-                // Where they are is told to who owns the table, and nothing stands there for others.
-                location.push(Some(external.location.clone()).filter(|location| !location.is_empty()));
-                error.push(None);
+                // How much there is only their files know. Where they are is told to who owns the table, and nothing stands there for others.
+                let location = Some(&external.location).filter(|location| !location.is_empty());
+                let rest = cells!["external", Cell::Null, Cell::Null, Cell::Null, Cell::Null, location];
+                rows.push(row(&name, rest));
             }
             for (name, broken) in snapshot.broken() {
-                names.add([&name.catalog, &name.schema, &name.name]);
-                storage.push("durable");
-                rows.push(Some(0));
-                bytes.push(Some(0));
-                segments.push(Some(0));
-                version.push(None);
-                location.push(None);
-                error.push(Some(broken.reason().to_owned()));
+                let rest = cells!["durable", 0, 0, 0, Cell::Null, Cell::Null, broken.reason()];
+                rows.push(row(&name, rest));
             }
         }
-        let mut columns = names.columns();
-        columns.extend([
-            ("storage", Arc::new(StringArray::from(storage)) as ArrayRef),
-            ("row_count", Arc::new(Int64Array::from(rows))),
-            ("bytes", Arc::new(Int64Array::from(bytes))),
-            ("segments", Arc::new(Int64Array::from(segments))),
-            ("version", Arc::new(Int64Array::from(version))),
-            ("location", Arc::new(StringArray::from(location))),
-            ("error", Arc::new(StringArray::from(error))),
-        ]);
-        batch(columns)
+        let columns = columns![
+            table_catalog Text, table_schema Text, table_name Text, storage Text, row_count Long, bytes Long,
+            segments Long, version Long, location Text, error Text
+        ];
+        batch(columns, rows)
     }
 
     /// The commits of durable tables that are kept.
     fn history(&self) -> Result<RecordBatch> {
         let known: HashMap<_, _> =
             self.pinned.shared().tables().map(|(name, table)| (table.id(), name)).collect();
-        let mut names = Names::default();
-        let (mut version, mut committed, mut operation) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for commit in self.store.history()? {
-            let Some(name) = known.get(&commit.table) else { continue };
-            names.add([&name.catalog, &name.schema, &name.name]);
-            version.push(commit.version.cast_signed());
-            committed.push(commit.committed.timestamp_micros());
-            operation.push(commit.operation);
-            added.push(commit.rows_added.cast_signed());
-            removed.push(commit.rows_removed.cast_signed());
-        }
-        let mut columns = names.columns();
-        columns.extend([
-            ("version", Arc::new(Int64Array::from(version)) as ArrayRef),
-            ("committed_at", Arc::new(TimestampMicrosecondArray::from(committed).with_timezone("UTC"))),
-            ("operation", Arc::new(StringArray::from(operation))),
-            ("rows_added", Arc::new(Int64Array::from(added))),
-            ("rows_removed", Arc::new(Int64Array::from(removed))),
-        ]);
-        batch(columns)
+        let rows = self.store.history()?.into_iter().filter_map(|commit| {
+            let committed = commit.committed.timestamp_micros();
+            let (added, removed) = (commit.rows_added, commit.rows_removed);
+            let rest = cells![commit.version, committed, commit.operation, added, removed];
+            Some(row(known.get(&commit.table)?, rest))
+        });
+        let columns = columns![
+            table_catalog Text, table_schema Text, table_name Text, version Long, committed_at Time,
+            operation Text, rows_added Long, rows_removed Long
+        ];
+        batch(columns, rows)
     }
 }
 
-#[derive(Default)]
-pub(super) struct Names([Vec<String>; 3]);
-
-impl Names {
-    pub(super) fn add(&mut self, parts: [&String; 3]) {
-        for (column, part) in self.0.iter_mut().zip(parts) {
-            column.push(part.clone());
-        }
-    }
-
-    pub(super) fn columns(self) -> Vec<(&'static str, ArrayRef)> {
-        let names = ["table_catalog", "table_schema", "table_name"];
-        let column = |values| Arc::new(StringArray::from(values)) as ArrayRef;
-        names.into_iter().zip(self.0).map(|(name, values)| (name, column(values))).collect()
-    }
+/// Catalog, schema and name of a table, and what else is told of it.
+pub(super) fn row(name: &EntryName, rest: impl IntoIterator<Item = Cell>) -> Vec<Cell> {
+    cells![&name.catalog, &name.schema, &name.name].into_iter().chain(rest).collect()
 }
 
-pub(crate) fn batch(columns: Vec<(&'static str, ArrayRef)>) -> Result<RecordBatch> {
-    RecordBatch::try_from_iter(columns)
+/// A table of these columns and rows. Columns are nullable that have nulls.
+pub(crate) fn batch<R: IntoIterator<Item = Cell>>(
+    columns: &'static [(&'static str, Kind)],
+    rows: impl IntoIterator<Item = R>,
+) -> Result<RecordBatch> {
+    RecordBatch::try_from_iter(arrays(columns, rows))
         .map_err(|error| Error::internal("a system table cannot be made").with_source(error))
 }

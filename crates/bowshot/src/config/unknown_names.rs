@@ -47,16 +47,10 @@ fn closest(name: &str, candidates: impl Iterator<Item = String>, least: f64) -> 
 /// A variable that is no setting is refused when it looks like one. Others are let pass, because the client reads some
 /// (`BOWSHOT_URI`, …) and orchestrators make up their own (`BOWSHOT_SERVICE_HOST`, …).
 pub(super) fn refuse_mistyped(variable: &str) -> Result<(), Usage> {
-    const OTHERS: &[&str] = &[
-        "BOWSHOT_CA_FILE",
-        "BOWSHOT_CLIENT_CERTIFICATE",
-        "BOWSHOT_CLIENT_KEY",
-        "BOWSHOT_CONFIG",
-        "BOWSHOT_URI",
-        "BOWSHOT_USER",
-        "BOWSHOT_PASSWORD",
-        "BOWSHOT_TOKEN",
-    ];
+    const OTHERS: &[&str] = bowshot_api::words! {
+        BOWSHOT_CA_FILE BOWSHOT_CLIENT_CERTIFICATE BOWSHOT_CLIENT_KEY BOWSHOT_CONFIG BOWSHOT_URI
+        BOWSHOT_USER BOWSHOT_PASSWORD BOWSHOT_TOKEN
+    };
     if OTHERS.contains(&variable) || is_of_orchestrator(variable) {
         return Ok(());
     }

@@ -15,16 +15,19 @@ use tpchgen_arrow::{
 
 const BATCH_ROWS: usize = 8_192;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Table {
-    LineItem,
-    Orders,
-    PartSupp,
-    Part,
-    Customer,
-    Supplier,
-    Nation,
-    Region,
+bowshot_api::named! {
+    /// A table; largest first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Table: name {
+        LineItem = "lineitem",
+        Orders = "orders",
+        PartSupp = "partsupp",
+        Part = "part",
+        Customer = "customer",
+        Supplier = "supplier",
+        Nation = "nation",
+        Region = "region",
+    }
 }
 
 /// A part of a table: number `part` of `parts`, from 1.
@@ -39,31 +42,6 @@ pub(super) struct TablePart {
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
 impl Table {
-    /// Largest first.
-    pub(super) const ALL: [Table; 8] = [
-        Self::LineItem,
-        Self::Orders,
-        Self::PartSupp,
-        Self::Part,
-        Self::Customer,
-        Self::Supplier,
-        Self::Nation,
-        Self::Region,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::LineItem => "lineitem",
-            Self::Orders => "orders",
-            Self::PartSupp => "partsupp",
-            Self::Part => "part",
-            Self::Customer => "customer",
-            Self::Supplier => "supplier",
-            Self::Nation => "nation",
-            Self::Region => "region",
-        }
-    }
-
     /// Number of rows; approximate for `lineitem`, whose orders have 1 to 7 lines.
     pub(super) fn rows(self, scale: f64) -> u64 {
         let rows = match self {

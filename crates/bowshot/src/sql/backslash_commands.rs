@@ -2,7 +2,7 @@
 
 use super::output::{Destination, Format};
 use super::statement::{Outcome, Runner};
-use super::{say, set_option, statement_split};
+use super::{say, set_option, statements_of};
 use anyhow::{Context, Result, bail};
 use arrow::array::{ArrayRef, BooleanArray, StringArray};
 use arrow::datatypes::Field;
@@ -86,8 +86,8 @@ fn set_next_destination(runner: &mut Runner, file: &str) -> Result<()> {
 
 /// Runs the statements of a text in turn, up to the first that fails or is cancelled.
 pub(super) async fn run_each(runner: &mut Runner, text: &str) -> Result<()> {
-    for sql in statement_split::all(text) {
-        if runner.run_next(&sql).await? == Outcome::Cancelled {
+    for sql in statements_of(text) {
+        if runner.run_next(sql).await? == Outcome::Cancelled {
             say("cancelled");
             break;
         }

@@ -1,6 +1,7 @@
 //! Completion of tables, columns and keywords, and the end of a statement: a semicolon outside quotes, or the end of a backslash command.
 
-use super::{prompt, statement_split};
+use super::prompt;
+use bowshot_sql::{Dialect, DialectName, split_script};
 use parking_lot::RwLock;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -154,7 +155,7 @@ fn is_word(c: char) -> bool {
 fn is_complete(input: &str) -> bool {
     let trimmed = input.trim_start();
     let is_command = trimmed.starts_with('\\') || prompt::leaves(trimmed);
-    trimmed.is_empty() || is_command || statement_split::split(input).rest.is_empty()
+    trimmed.is_empty() || is_command || split_script(input, Dialect::new(DialectName::Ansi)).1.is_empty()
 }
 
 #[cfg(test)]

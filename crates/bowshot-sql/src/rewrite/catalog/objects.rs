@@ -13,17 +13,9 @@ use sqlparser::ast::{Array, BinaryOperator, CastKind, DataType, Expr, FunctionAr
 const KINDS: [&str; 5] = ["regclass", "regnamespace", "regproc", "regrole", "regtype"];
 
 /// Columns that hold the functions of types and of access methods.
-const FUNCTIONS: [&str; 9] = [
-    "amhandler",
-    "typanalyze",
-    "typinput",
-    "typmodin",
-    "typmodout",
-    "typoutput",
-    "typreceive",
-    "typsend",
-    "typsubscript",
-];
+const FUNCTIONS: &[&str] = bowshot_api::words! {
+    amhandler typanalyze typinput typmodin typmodout typoutput typreceive typsend typsubscript
+};
 
 /// What is in the place of a cast to one of them, or from one; `None` for any other cast.
 pub(super) fn cast(expr: &Expr) -> Option<Expr> {
