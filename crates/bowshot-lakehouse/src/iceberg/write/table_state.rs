@@ -277,17 +277,6 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_what_the_metadata_say_now() {
-        let state = state(&[]);
-        let target = state.target("t").unwrap();
-        assert_eq!((target.schema_id, target.spec.id, state.current()), (1, 3, None));
-        assert_eq!(target.address("data/x"), "s3://b/t/data/x");
-        let results: Vec<_> =
-            target.spec.partition.iter().map(|field| (field.source, &field.result)).collect();
-        assert_eq!(results, [(Some(1), &DataType::Date32), (None, &DataType::Int32)]);
-    }
-
-    #[test]
     fn rows_of_version_3_keep_their_numbers() {
         let fields = |name: &str| {
             json!([{"schema-id": 1, "type": "struct", "fields": [
