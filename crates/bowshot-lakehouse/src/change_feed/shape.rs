@@ -82,9 +82,6 @@ impl Shape {
     }
 
     /// What the library knows of a version.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(crate) fn of_library(metadata: &Metadata, protocol: &Protocol) -> Result<Self, String> {
         let columns = metadata.parse_schema().map_err(|error| error.to_string())?;
         let shape = Self::new(Arc::new(columns), metadata.partition_columns(), metadata.configuration())?;

@@ -117,9 +117,6 @@ pub(super) struct Vector {
 }
 
 /// The manifests of a list, of which there are at most so many.
-///
-/// # Errors
-/// When the list cannot be read.
 pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, Error> {
     let (mut manifests, path) = (Vec::new(), file.path());
     for batch in rows(file, most)? {
@@ -138,9 +135,6 @@ pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, E
 }
 
 /// The same with all that the list says.
-///
-/// # Errors
-/// When the list cannot be read, or does not say how many files there are.
 pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<ManifestFile>, Error> {
     let (mut manifests, path) = (Vec::new(), file.path());
     for batch in rows(file, most)? {
@@ -153,9 +147,6 @@ pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manife
 }
 
 /// The files of a manifest that count, of which there are at most so many.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) -> Result<Vec<Entry>, Error> {
     let (mut entries, path) = (Vec::new(), file.path());
     let mut first_rows = FirstRows(manifest.first_row);
@@ -191,9 +182,6 @@ pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) ->
 }
 
 /// The data files of a manifest that count, with all that it says of them.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn whole_entries(
     file: &Arc<DataFile>,
     manifest: &ManifestFile,

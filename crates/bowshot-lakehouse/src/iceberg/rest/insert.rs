@@ -51,9 +51,6 @@ impl IcebergCatalog {
     }
 
     /// Commits a snapshot; whoever reads next sees it, or asks anew.
-    ///
-    /// # Errors
-    /// See [`Self::insert`].
     pub(super) async fn commit(&self, schema: &str, table: &str, change: (Writable, Append)) -> Result<()> {
         self.attempt(schema, table, change).await?;
         if self.writable(schema, table).await.is_err() {

@@ -72,8 +72,6 @@ struct SpecField {
 }
 
 impl TableState {
-    /// # Errors
-    /// When the metadata cannot be read.
     pub(in super::super) fn new(whole: Value, file: &Path) -> Result<Self> {
         let metadata = TableMetadata::deserialize(&whole)
             .map_err(|error| bowshot_object_store::Error::corrupt(file, error))?;

@@ -73,9 +73,6 @@ impl Transform {
     }
 
     /// What it makes of the values, which are of a type that [`Self::result`] knows.
-    ///
-    /// # Errors
-    /// Those of Arrow.
     pub(super) fn apply(self, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         match self {
             Self::Identity => Ok(Arc::clone(values)),
