@@ -215,7 +215,8 @@ def test_what_is_dropped_has_exactly_the_name(lake):
 @pytest.mark.parametrize("definition", [
     "(id BIGINT PRIMARY KEY)", "(id BIGINT DEFAULT 7)", "(id BIGINT, CHECK (id > 0))", "(big UBIGINT)", "(id BIGINT) PARTITION BY (id + 1)",
     "(id BIGINT) PARTITION BY (day(id))", "(id BIGINT) PARTITION BY (none)", "(LIKE rows)",
-    "(id BIGINT) PARTITION BY (bucket(0, id))", "(id BIGINT) PARTITION BY ('id')", "(id BIGINT) WITH (format_version = 1)",
+    "(id BIGINT) PARTITION BY (bucket(0, id))", "(id BIGINT) PARTITION BY (bucket(2, id), bucket(4, id))",
+    "(id BIGINT) PARTITION BY ('id')", "(id BIGINT) WITH (format_version = 1)",
     "(id BIGINT) WITH (format_version = 4)", "(id BIGINT) WITH (format_version = 'x')", "(id BIGINT) WITH (other = 3)",
 ])
 def test_what_a_table_there_does_not_have(lake, definition):

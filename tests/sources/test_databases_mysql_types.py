@@ -35,7 +35,7 @@ TYPES = [
     ("VARCHAR(20) CHARACTER SET latin1", "'äöü'", "VARCHAR", "äöü"), ("TEXT CHARACTER SET ucs2", "'日本'", "VARCHAR", "日本"),
     ("VARCHAR(20) CHARACTER SET utf8mb3", "'日本'", "VARCHAR", "日本"),
     ("BINARY(4)", "X'00ff'", "BLOB", b"\x00\xff\x00\x00"), ("VARBINARY(9)", "X'00ff'", "BLOB", b"\x00\xff"), ("BLOB", "X'27225C00ff0a'", "BLOB", b"'\"\\\x00\xff\n"), ("LONGBLOB", "''", "BLOB", b""),
-    ("ENUM('a', 'b''c', 'ü')", "'b''c'", "VARCHAR", "b'c"), ("SET('a', 'b', 'c')", "'c,a'", "VARCHAR", "a,c"), ("JSON", "'{\"a\": [1, null]}'", "VARCHAR", '{"a": [1, null]}'),
+    ("ENUM('a unsigned', 'b''c', 'ü')", "'b''c'", "VARCHAR", "b'c"), ("SET('a', 'b', 'c')", "'c,a'", "VARCHAR", "a,c"), ("JSON", "'{\"a\": [1, null]}'", "VARCHAR", '{"a": [1, null]}'),
     ("UUID", "'123e4567-e89b-12d3-a456-426655440000'", "VARCHAR", "123e4567-e89b-12d3-a456-426655440000"), ("INET6", "'::1'", "VARCHAR", "::1"),
     ("POINT", "ST_GeomFromText('POINT(1 2)', 4326)", "BLOB", bytes.fromhex("e61000000101000000000000000000f03f0000000000000040")),
 ]

@@ -166,6 +166,13 @@ def test_what_is_attached_has_the_credentials_of_a_secret(guarded, postgres):
     # No place is opened by it.
     root.run(f"CREATE SECRET elsewhere (TYPE postgres, USER 'keeper', PASSWORD '{quoted}')")
     assert "cannot attach a database" in guarded.refused("ATTACH 'postgres://127.0.0.1:1/d' AS kept (SECRET elsewhere)", root)
+    # Of two that are about it, the more exact one counts; one of another kind, or about another place, is none.
+    wider = uri.rsplit("/", 1)[0]
+    root.run(f"CREATE SECRET host (TYPE postgres, SCOPE '{wider}', USER 'keeper', PASSWORD 'no')",
+             "CREATE SECRET flight (TYPE flightsql, USER 'keeper', PASSWORD 'no')",
+             "CREATE SECRET far (TYPE postgres, SCOPE 'postgres://other', USER 'keeper', PASSWORD 'no')")
+    for name in ("flight", "far"):
+        assert "cannot be used for the database" in guarded.refused(f"ATTACH '{uri}' AS kept (SECRET {name})", root)
     for attach in (f"ATTACH '{uri}' AS kept (SECRET Shop)", f"ATTACH '{uri}' AS kept", f"ATTACH '{uri}' AS kept (SECRET elsewhere)"):
         root.run(attach)
         assert root.rows(count) == [(602,)]
@@ -182,6 +189,6 @@ def test_what_is_attached_has_the_credentials_of_a_secret(guarded, postgres):
     assert "its secret `shop` was dropped" in guarded.refused(count, root)
     root.run(f"CREATE {make}")
     assert root.rows(count) == [(602,)]
-    root.run("DETACH kept", "DROP SECRET shop", "DROP SECRET elsewhere")
+    root.run("DETACH kept", *(f"DROP SECRET {name}" for name in ("shop", "elsewhere", "host", "flight", "far")))
     for table in ("queries", "secrets", "databases", "access_log"):
         assert PASSWORD not in str(root.rows(f"SELECT * FROM system.{table}"))

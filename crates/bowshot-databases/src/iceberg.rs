@@ -66,9 +66,6 @@ impl Catalogs {
     }
 
     /// Makes or drops a table or a namespace; whether there was something to do.
-    ///
-    /// # Errors
-    /// Those of the catalog.
     pub(crate) async fn define(&self, change: &DatabaseDefinition) -> Result<bool> {
         match change {
             DatabaseDefinition::CreateSchema { database, schema, if_not_exists } => {
@@ -107,9 +104,6 @@ impl Catalogs {
     }
 
     /// Opens a table whose rows are to be changed.
-    ///
-    /// # Errors
-    /// Those of the catalog.
     pub(crate) async fn rewrite(&self, name: &EntryName) -> Result<Box<dyn TableRewrite>> {
         let open = self.writable(&name.catalog)?.rewrite(&name.schema, &name.name).await?;
         Ok(Box::new(Rewrite(open)))

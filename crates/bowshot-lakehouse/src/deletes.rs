@@ -47,9 +47,6 @@ pub(super) struct DeletedValues {
 }
 
 /// The same deleted rows with one part for each set of columns.
-///
-/// # Errors
-/// When there are more than memory is given to.
 pub(super) fn united(deleted: &[&DeletedValues], count: &mut Count, path: &Path) -> Result<Vec<Gone>, Error> {
     let mut parts: Vec<(&Vec<usize>, Vec<&RecordBatch>)> = Vec::new();
     for DeletedValues { gone, .. } in deleted {
@@ -91,8 +88,6 @@ impl Count {
         MAX_DELETED.saturating_sub(self.0)
     }
 
-    /// # Errors
-    /// When there are more than memory is given to.
     pub(super) fn add(&mut self, rows: usize, path: &Path) -> Result<(), Error> {
         self.0 = self.0.saturating_add(rows);
         if self.0 <= MAX_DELETED {
@@ -107,9 +102,6 @@ impl Count {
 
 impl DeletedPlaces {
     /// Adds those that a file names.
-    ///
-    /// # Errors
-    /// When it cannot be read, or there are more than memory is given to.
     pub(super) fn read(
         &mut self,
         file: &Arc<DataFile>,
@@ -142,9 +134,6 @@ impl DeletedPlaces {
     }
 
     /// Adds those that a deletion vector has, which lies in these bytes of a file.
-    ///
-    /// # Errors
-    /// When it cannot be read, or there are more than memory is given to.
     pub(super) fn read_vector(
         &mut self,
         (file, range): (&Arc<DataFile>, Range<u64>),
@@ -171,9 +160,6 @@ impl DeletedPlaces {
 }
 
 /// The places that a deletion vector has, which lies in these bytes of a file.
-///
-/// # Errors
-/// When it cannot be read, or has more than memory is given to.
 pub(super) fn vector_places(
     file: &Arc<DataFile>,
     range: Range<u64>,
@@ -203,9 +189,6 @@ pub(super) fn only(places: &[usize], rows: usize) -> RowSelection {
 }
 
 /// The rows of a file of deleted values, with the columns of these numbers.
-///
-/// # Errors
-/// When it cannot be read, or names columns that the table does not have.
 pub(super) fn values(
     file: &Arc<DataFile>,
     numbers: &[i32],

@@ -140,9 +140,6 @@ impl FolderView {
     }
 
     /// All bytes of a file that has at most so many. Blocks.
-    ///
-    /// # Errors
-    /// When it has more, or cannot be read.
     pub(crate) fn read(&self, name: &str, most: u64, pool: &Arc<HandlePool>) -> Result<Vec<u8>, Error> {
         let data = self.find(name)?.data(pool);
         if data.size() > most {

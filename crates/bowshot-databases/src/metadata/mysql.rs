@@ -141,28 +141,3 @@ fn decimal(precision: &str, scale: &str) -> Option<DataType> {
     let fits = (1..=38).contains(&precision) && scale >= 0 && scale.unsigned_abs() <= precision;
     fits.then_some(DataType::Decimal128(precision, scale))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(base: &str, declared: &str, nullable: &str, charset: &str) -> Column {
-        let cells = ["s", "t", "c", base, declared, nullable, "", charset, "10", "2"];
-        let row: Vec<_> = cells.iter().map(|cell| Some((*cell).to_owned())).collect();
-        column(("c", "`c`"), &row, ZeroDates::Error)
-    }
-
-    #[test]
-    fn columns_are_what_they_are_declared_as() {
-        let unsigned = of("bigint", "bigint(20) unsigned", "NO", "");
-        assert_eq!((unsigned.field.data_type(), unsigned.field.is_nullable()), (&DataType::UInt64, false));
-        assert_eq!(*of("decimal", "decimal(10,2)", "YES", "").field.data_type(), DataType::Decimal128(10, 2));
-        assert_eq!(decimal("39", "2"), None);
-        assert_eq!(decimal("38", "30"), Some(DataType::Decimal128(38, 30)));
-        assert_eq!(*of("bit", "bit(1)", "YES", "").field.data_type(), DataType::Boolean);
-        assert_eq!(of("varchar", "varchar(9)", "YES", "utf8mb4").compares, Comparison::ByteTexts);
-        assert_eq!(of("varchar", "varchar(9)", "YES", "latin1").sent, "CONVERT(`c` USING utf8mb4)");
-        assert_eq!(of("uuid", "uuid", "YES", "").sent, "CAST(`c` AS CHAR)");
-        assert_eq!(of("enum", "enum('unsigned')", "YES", "utf8mb4").declared, "enum('unsigned')");
-    }
-}

@@ -182,21 +182,4 @@ mod tests {
             );
         }
     }
-
-    #[test]
-    fn a_row_that_does_not_fit_is_told_before_it_is_sent() {
-        let column = Arc::new(Column::plain("c", "`c`", DataType::Utf8, Comparison::Nothing));
-        let destination = Destination { relation: "t".to_owned(), columns: vec![column] };
-        let waiting = Waiting {
-            destination: &destination,
-            values: vec![Value::NULL],
-            bytes: 600_000,
-            allowed: 1 << 20,
-        };
-        let size = |bytes: usize| waiting.size_of(&[Value::Bytes(vec![b'a'; bytes])]);
-        assert!(waiting.has_room(size(400_000).unwrap()));
-        assert!(!waiting.has_room(size(500_000).unwrap()));
-        assert!(matches!(size(1 << 20), Err(DatabaseError::Value(_))));
-        assert!(matches!(waiting.size_of(&[]), Err(DatabaseError::Unexpected(_))));
-    }
 }

@@ -111,9 +111,6 @@ impl Names {
 
 impl Building<'_> {
     /// The feed of these commits; `before` is what the table was before the first of them, if that is known. Blocks.
-    ///
-    /// # Errors
-    /// When changes were not kept, columns cannot be read as those of now, or files are not there or where they may not be.
     pub(crate) fn feed(
         &self,
         commits: &[Commit],

@@ -82,9 +82,6 @@ impl Shape {
     }
 
     /// What the library knows of a version.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub(crate) fn of_library(metadata: &Metadata, protocol: &Protocol) -> Result<Self, String> {
         let columns = metadata.parse_schema().map_err(|error| error.to_string())?;
         let shape = Self::new(Arc::new(columns), metadata.partition_columns(), metadata.configuration())?;
@@ -297,22 +294,6 @@ mod tests {
     const BY_NAME: [(&str, &str); 1] = [(MAPPING, "name")];
 
     #[test]
-    fn columns_may_be_added_and_widened() {
-        let then = shape(&plain("a", "integer"), &[]);
-        let now = |fields: &[String]| shape(&fields.join(","), &[]);
-        assert_eq!(now(&[plain("a", "integer")]).takes_rows_of(&then), Ok(true));
-        assert_eq!(now(&[plain("a", "long")]).takes_rows_of(&then), Ok(false));
-        assert_eq!(now(&[plain("a", "decimal(12,2)")]).takes_rows_of(&then), Ok(false));
-        assert_eq!(now(&[plain("a", "integer"), plain("b", "string")]).takes_rows_of(&then), Ok(false));
-        for other in
-            [plain("a", "string"), plain("a", "short"), plain("b", "integer"), plain("a", "decimal(8,2)")]
-        {
-            let refused = now(std::slice::from_ref(&other)).takes_rows_of(&then).unwrap_err();
-            assert!(refused.contains("column `a`"), "{other}: {refused}");
-        }
-    }
-
-    #[test]
     fn columns_that_were_renamed_are_the_same() {
         let nested = |name: &str| {
             let inner = mapped(name, "\"long\"", "col-2", 2);
@@ -345,14 +326,5 @@ mod tests {
         let wanted = Field::new("col-1", list("col-2", numbered(2), true), true).with_metadata(numbered(1));
         assert_eq!(columns[0].in_files, wanted);
         assert!(shape.change_columns(&Fields::from(vec![Field::new("y", DataType::Int64, true)])).is_err());
-    }
-
-    #[test]
-    fn what_is_not_known_is_told() {
-        let empty = || Arc::new(serde_json::from_str(r#"{"type": "struct", "fields": []}"#).unwrap());
-        let configured = |value: &str| HashMap::from([(MAPPING.to_owned(), value.to_owned())]);
-        assert!(Shape::new(empty(), &[], &configured("guess")).is_err());
-        assert!(Shape::new(empty(), &[], &configured("ID")).unwrap().is_numbered());
-        assert_eq!(unknown(["deletionVectors", "variantType"].into_iter()).as_deref(), Some("variantType"));
     }
 }

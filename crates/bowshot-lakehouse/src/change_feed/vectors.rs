@@ -34,9 +34,6 @@ impl<'a> Vectors<'a> {
     }
 
     /// The places that a vector has, in order; none without one.
-    ///
-    /// # Errors
-    /// When it cannot be read, lies elsewhere, or has more than memory is given to.
     pub(super) fn places(
         &mut self,
         vector: Option<&DeletionVectorDescriptor>,

@@ -89,7 +89,7 @@ const MAX_MOVED: i32 = 80;
 
 #[cfg(test)]
 mod tests {
-    use super::{Decimals, in_full};
+    use super::in_full;
 
     #[test]
     fn numbers_have_all_their_digits() {
@@ -112,22 +112,5 @@ mod tests {
         ] {
             assert_eq!(in_full(text, scale).as_deref(), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn entries_change_where_they_must() {
-        let decimals = Decimals([("p".to_owned(), 2)].into());
-        let entry = |value: &str| {
-            format!(
-                "{{\"commitInfo\":{{}}}}\n{{\"add\":{{\"partitionValues\":{{\"p\":{value},\"q\":\"1.5\"}},\"path\":\"x\"}}}}\n"
-            )
-        };
-        let full = decimals.in_full(entry("\"1.5\"").as_bytes()).unwrap();
-        let full = String::from_utf8(full).unwrap();
-        assert!(full.contains("\"p\":\"1.50\"") && full.contains("\"q\":\"1.5\""), "{full}");
-        for same in ["\"1.50\"", "null", "\"\""] {
-            assert_eq!(decimals.in_full(entry(same).as_bytes()), None, "{same}");
-        }
-        assert_eq!(Decimals::default().in_full(entry("\"1.5\"").as_bytes()), None);
     }
 }

@@ -314,61 +314,7 @@ fn split(name: &str) -> Option<(u64, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::table_folder::TableFolder;
-    use chrono::DateTime;
-    use std::fs::{self, File};
-    use std::path::Path;
-    use std::time::{Duration, SystemTime};
-
-    fn written(log: &Path, number: u64, second: u64, text: &str) {
-        let path = log.join(format!("{number:020}.json"));
-        fs::write(&path, text).unwrap();
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    }
-
-    fn at(log: &Log, second: i64) -> Option<u64> {
-        let time = DateTime::from_timestamp(second, 0).unwrap();
-        log.entry_at(AsOf::Time(time)).ok().map(|entry| entry.number)
-    }
-
-    #[test]
-    fn entries_are_found_by_number_and_time() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join(FOLDER);
-        fs::create_dir(&folder).unwrap();
-        for number in 3..6 {
-            written(&folder, number, number * 10, "{}\n{}");
-        }
-        fs::write(folder.join("00000000000000000004.checkpoint.parquet"), "").unwrap();
-        fs::write(folder.join("_last_checkpoint"), "{}").unwrap();
-        fs::write(folder.join(".00000000000000000009.json"), "{}").unwrap();
-        let view = TableFolder::Local(place.path().to_path_buf()).view().unwrap();
-        let log = read(&view).unwrap();
-        assert_eq!(log.newest().map(|entry| entry.number), Some(5));
-        assert_eq!(
-            [at(&log, 29), at(&log, 30), at(&log, 49), at(&log, 99)],
-            [None, Some(3), Some(4), Some(5)]
-        );
-        assert_eq!(log.entry_at(AsOf::Version(4)).unwrap().number, 4);
-        let missing = log.entry_at(AsOf::Version(6)).unwrap_err();
-        assert!(matches!(&missing, Error::NoState { kept, .. } if kept.contains("3 to 5")), "{missing}");
-        assert!(!log.reaches(3) && log.reaches(4) && log.reaches(5));
-        // Tables that keep the time in their entries: those of files say when they were copied.
-        written(&folder, 4, 10, r#"{"commitInfo": {"inCommitTimestamp": 41000}}"#);
-        written(&folder, 5, 10, r#"{"commitInfo": {"inCommitTimestamp": 51000}}"#);
-        let log = read(&view).unwrap();
-        assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
-        // However long the line is.
-        let long = format!(
-            r#"{{"commitInfo": {{"predicate": "{}", "inCommitTimestamp": 41000}}}}"#,
-            "x".repeat(300_000)
-        );
-        written(&folder, 4, 10, &format!("{long}\n{{}}"));
-        let log = read(&view).unwrap();
-        assert_eq!([at(&log, 40), at(&log, 41), at(&log, 51)], [Some(3), Some(4), Some(5)]);
-    }
+    use super::misleads;
 
     #[test]
     fn what_misleads_is_beside_the_entries() {

@@ -122,9 +122,6 @@ impl DeltaFolder {
     }
 
     /// The changes of the table in a range.
-    ///
-    /// # Errors
-    /// As [`Self::table`]; when changes were not kept, or their files are not any more.
     pub(crate) async fn changes(&self, range: ChangeRange) -> Result<Changes, Error> {
         let mut feed = self.feed(range).await;
         // What a listing shows may be gone by now, as in `look`.

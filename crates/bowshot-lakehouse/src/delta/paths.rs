@@ -40,9 +40,6 @@ pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), Str
 
 /// The name from the folder on of a file that a log names by a path, an address, or either of them encoded once, as the protocol
 /// has it.
-///
-/// # Errors
-/// When it is not below the folder.
 pub(crate) fn name_below(path: &str, folder: &FolderView) -> Result<String, String> {
     let root = match folder {
         FolderView::Local(root) => root,

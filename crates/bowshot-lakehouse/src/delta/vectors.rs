@@ -72,9 +72,6 @@ impl Checked {
 }
 
 /// The vectors that a version of a table has, those of one file one behind the other.
-///
-/// # Errors
-/// For names that are none.
 pub(crate) fn named(files: LogDataHandler<'_>, root: Root<'_>) -> Result<Vec<Vector>, String> {
     let mut vectors = Vec::new();
     for file in files.iter() {

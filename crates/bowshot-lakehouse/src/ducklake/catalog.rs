@@ -83,9 +83,6 @@ impl Catalog {
     }
 
     /// The state that was committed last.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is of a version that is not known.
     pub(super) fn state(&mut self) -> Result<State<'_>, Error> {
         let path = self.path.as_path();
         let of_sqlite = |error: rusqlite::Error| failed(path, &error);
@@ -111,9 +108,6 @@ impl Catalog {
 
 impl State<'_> {
     /// The rows of a query, each as `read` has it. There are no more than `limit`.
-    ///
-    /// # Errors
-    /// When there are more, and what SQLite says.
     pub(super) fn rows<T>(
         &self,
         sql: &str,

@@ -60,9 +60,6 @@ impl fmt::Debug for Inlined {
 }
 
 /// The rows of a table at a snapshot.
-///
-/// # Errors
-/// What is wrong with the catalog, and when there are too many.
 pub(super) fn tables(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<Inlined>, Error> {
     let sql = format!(
         "SELECT substr(table_name, 1, {MAX_TEXT}) FROM ducklake_inlined_data_tables WHERE table_id = ?1"
@@ -86,9 +83,6 @@ pub(super) fn tables(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result
 }
 
 /// Places of deleted rows with the numbers of their files.
-///
-/// # Errors
-/// What is wrong with the catalog, and when there are too many.
 pub(super) fn deleted(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<(i64, i64)>, Error> {
     let name = format!("ducklake_inlined_delete_{table}");
     if !state.has_table(&name)? {

@@ -61,9 +61,6 @@ impl Loading<'_> {
     }
 
     /// The table as it is scanned.
-    ///
-    /// # Errors
-    /// When what the catalog names cannot be read, is not where files may be, or is not known here.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let columns = Columns::of(&self.described.columns).map_err(|unknown| self.unsupported(unknown))?;
         let fields: Vec<_> = columns.columns.iter().map(|column| Arc::clone(&column.field)).collect();

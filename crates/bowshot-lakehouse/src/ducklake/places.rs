@@ -17,9 +17,6 @@ const PLACE: &str = "pos";
 const SNAPSHOT: &str = "_ducklake_internal_snapshot_id";
 
 /// The places that a file of deleted rows names, as of a snapshot.
-///
-/// # Errors
-/// When it cannot be read, or there are more than memory is given to.
 pub(super) fn deleted(file: &Arc<DataFile>, snapshot: i64, count: &mut Count) -> Result<Vec<i64>, Error> {
     let mut places = Vec::new();
     each(file, &[PLACE, SNAPSHOT], |batch, rows| {

@@ -101,9 +101,6 @@ fn column(row: &ColumnRow, children: &Children<'_>) -> Result<LakeColumn, String
 }
 
 /// A value that the catalog has as a text.
-///
-/// # Errors
-/// For a text that is none of the type.
 pub(super) fn value(text: &str, data_type: &DataType) -> Result<ScalarValue, String> {
     match data_type {
         DataType::FixedSizeBinary(16) => {

@@ -97,9 +97,6 @@ impl IcebergFolder {
     }
 
     /// The same with the metadata that a catalog has given.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub(super) async fn table_of(
         &self,
         name: &str,
@@ -112,9 +109,6 @@ impl IcebergFolder {
     }
 
     /// The number of the state that a branch or a tag names now.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub(crate) async fn referenced_state(&self, name: &str) -> Result<Option<u64>, Error> {
         self.look(None, None).await?;
         let state = self.state.lock().await;
@@ -122,9 +116,6 @@ impl IcebergFolder {
     }
 
     /// Number of the data files.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub(crate) async fn files(&self) -> Result<usize, Error> {
         Ok(self.look(None, None).await?.1.files)
     }

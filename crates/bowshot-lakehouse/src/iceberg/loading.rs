@@ -58,9 +58,6 @@ impl Loading<'_> {
     }
 
     /// The state, with the files that are known already and those that are known then.
-    ///
-    /// # Errors
-    /// When the metadata or what they name cannot be read, or ask for what this reader does not know.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let fields = self.metadata.fields(self.earlier);
         let fields = fields.ok_or_else(|| self.corrupt("the schema of its state is not there"))?;

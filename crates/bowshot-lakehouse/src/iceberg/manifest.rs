@@ -117,108 +117,93 @@ pub(super) struct Vector {
 }
 
 /// The manifests of a list, of which there are at most so many.
-///
-/// # Errors
-/// When the list cannot be read.
 pub(super) fn list(file: &Arc<DataFile>, most: usize) -> Result<Vec<Manifest>, Error> {
-    let (mut manifests, path) = (Vec::new(), file.path());
-    for batch in rows(file, most)? {
-        let table = Columns { columns: StructArray::from(batch), path };
-        for row in 0..table.columns.len() {
-            manifests.push(Manifest {
-                path: table.text("manifest_path", row)?,
-                spec: i32::try_from(table.whole("partition_spec_id", row)?.unwrap_or(0)).unwrap_or(-1),
-                // Version 1 has no such numbers, and no deletes.
-                sequence: table.optional("sequence_number", row)?.unwrap_or(0),
-                first_row: table.optional("first_row_id", row)?,
-            });
-        }
-    }
-    Ok(manifests)
+    collected(file, most, |table, row| {
+        table.find("partition_spec_id")?;
+        Ok(Some(Manifest {
+            path: table.text("manifest_path", row)?,
+            spec: i32::try_from(table.whole("partition_spec_id", row)?.unwrap_or(0)).unwrap_or(-1),
+            // Version 1 has no such numbers, and no deletes.
+            sequence: table.whole("sequence_number", row)?.unwrap_or(0),
+            first_row: table.whole("first_row_id", row)?,
+        }))
+    })
 }
 
-/// The same with all that the list says.
-///
-/// # Errors
-/// When the list cannot be read, or does not say how many files there are.
+/// The same with all that the list says, which has to say how many files there are.
 pub(super) fn whole_list(file: &Arc<DataFile>, most: usize) -> Result<Vec<ManifestFile>, Error> {
-    let (mut manifests, path) = (Vec::new(), file.path());
-    for batch in rows(file, most)? {
-        let table = Columns { columns: StructArray::from(batch), path };
-        for row in 0..table.columns.len() {
-            manifests.push(table.manifest(row)?);
-        }
-    }
-    Ok(manifests)
+    collected(file, most, |table, row| table.manifest(row).map(Some))
 }
 
 /// The files of a manifest that count, of which there are at most so many.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) -> Result<Vec<Entry>, Error> {
-    let (mut entries, path) = (Vec::new(), file.path());
     let mut first_rows = FirstRows(manifest.first_row);
-    for batch in rows(file, most)? {
-        let table = Columns { columns: StructArray::from(batch), path };
-        let files = table.nested("data_file")?;
-        for row in 0..table.columns.len() {
-            if table.whole("status", row)? == Some(REMOVED) {
-                continue;
-            }
-            let content = match files.optional("content", row)?.unwrap_or(0) {
-                0 => Content::Data,
-                1 => Content::DeletedPlaces,
-                2 => Content::DeletedValues,
-                other => return Err(Error::corrupt(path, format!("content of the unknown kind {other}"))),
-            };
-            entries.push(Entry {
-                content,
-                path: files.text("file_path", row)?,
-                format: files.text("file_format", row)?,
-                spec: manifest.spec,
-                partition: files.partition(row)?,
-                // What a new manifest adds has the number of the manifest, which was not known when it was written.
-                sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
-                equality: files.numbers("equality_ids", row)?,
-                vector: files.vector(row)?,
-                first_row: first_rows
-                    .next(files.optional("first_row_id", row)?, files.optional("record_count", row)?),
-            });
+    collected(file, most, |table, row| {
+        if table.is_removed(row)? {
+            return Ok(None);
         }
-    }
-    Ok(entries)
+        let files = table.nested("data_file")?;
+        let content = match files.whole("content", row)?.unwrap_or(0) {
+            0 => Content::Data,
+            1 => Content::DeletedPlaces,
+            2 => Content::DeletedValues,
+            other => {
+                return Err(Error::corrupt(table.path, format!("content of the unknown kind {other}")));
+            }
+        };
+        let (first_row, rows) = (files.whole("first_row_id", row)?, files.whole("record_count", row)?);
+        Ok(Some(Entry {
+            content,
+            path: files.text("file_path", row)?,
+            format: files.text("file_format", row)?,
+            spec: manifest.spec,
+            partition: files.partition(row)?,
+            // What a new manifest adds has the number of the manifest, which was not known when it was written.
+            sequence: table.whole("sequence_number", row)?.unwrap_or(manifest.sequence),
+            equality: files.numbers("equality_ids", row)?,
+            vector: files.vector(row)?,
+            first_row: first_rows.next(first_row, rows),
+        }))
+    })
 }
 
 /// The data files of a manifest that count, with all that it says of them.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn whole_entries(
     file: &Arc<DataFile>,
     manifest: &ManifestFile,
     most: usize,
 ) -> Result<Vec<WholeEntry>, Error> {
-    let (mut entries, path) = (Vec::new(), file.path());
     let mut first_rows = FirstRows(manifest.first_row);
+    collected(file, most, |table, row| {
+        if table.is_removed(row)? {
+            return Ok(None);
+        }
+        let mut file = table.nested("data_file")?.written_file(row)?;
+        file.first_row = first_rows.next(file.first_row, Some(file.rows));
+        // What a new manifest adds has the numbers of the manifest, which were not known when it was written.
+        Ok(Some(WholeEntry {
+            snapshot: table.whole("snapshot_id", row)?.unwrap_or(manifest.snapshot),
+            sequence: table.whole("sequence_number", row)?.unwrap_or(manifest.sequence),
+            file_sequence: table.whole("file_sequence_number", row)?.unwrap_or(manifest.sequence),
+            file,
+        }))
+    })
+}
+
+/// What the rows of an Avro file are, but for those that do not count.
+fn collected<T>(
+    file: &Arc<DataFile>,
+    most: usize,
+    mut of_row: impl FnMut(&Columns<'_>, usize) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut all = Vec::new();
     for batch in rows(file, most)? {
-        let table = Columns { columns: StructArray::from(batch), path };
-        let files = table.nested("data_file")?;
+        let table = Columns { columns: StructArray::from(batch), path: file.path() };
         for row in 0..table.columns.len() {
-            if table.whole("status", row)? != Some(REMOVED) {
-                let mut file = files.written_file(row)?;
-                file.first_row = first_rows.next(file.first_row, Some(file.rows));
-                // What a new manifest adds has the numbers of the manifest, which were not known when it was written.
-                entries.push(WholeEntry {
-                    snapshot: table.optional("snapshot_id", row)?.unwrap_or(manifest.snapshot),
-                    sequence: table.optional("sequence_number", row)?.unwrap_or(manifest.sequence),
-                    file_sequence: table.optional("file_sequence_number", row)?.unwrap_or(manifest.sequence),
-                    file,
-                });
-            }
+            all.extend(of_row(&table, row)?);
         }
     }
-    Ok(entries)
+    Ok(all)
 }
 
 /// The batches of an Avro file.
@@ -249,153 +234,136 @@ impl Columns<'_> {
         Ok(Columns { columns: found.ok_or_else(strange)?, path: self.path })
     }
 
-    fn value(&self, name: &str, row: usize, data_type: &DataType) -> Result<ArrayRef, Error> {
-        let found = self.find(name)?.slice(row, 1);
-        cast(&found, data_type)
-            .map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))
+    fn missing(&self, name: &str) -> Error {
+        Error::corrupt(self.path, format!("its field `{name}` has no value"))
+    }
+
+    /// The value of a field as an array of one, which older versions may not have.
+    fn optional(&self, name: &str, row: usize, data_type: &DataType) -> Result<Option<ArrayRef>, Error> {
+        let Some(column) = self.columns.column_by_name(name) else { return Ok(None) };
+        let found = cast(&column.slice(row, 1), data_type)
+            .map_err(|error| Error::corrupt(self.path, format!("its field `{name}`: {error}")))?;
+        Ok(Some(found).filter(|value| value.is_valid(0)))
     }
 
     fn whole(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
-        let value = self.value(name, row, &DataType::Int64)?;
-        let value = value.as_primitive::<Int64Type>();
-        Ok(value.is_valid(0).then(|| value.value(0)))
-    }
-
-    /// The same of a field that older versions do not have.
-    fn optional(&self, name: &str, row: usize) -> Result<Option<i64>, Error> {
-        match self.columns.column_by_name(name) {
-            Some(_) => self.whole(name, row),
-            None => Ok(None),
-        }
-    }
-
-    fn text(&self, name: &str, row: usize) -> Result<String, Error> {
-        let value = self.value(name, row, &DataType::Utf8)?;
-        let value = value.as_string::<i32>();
-        let missing = || Error::corrupt(self.path, format!("its field `{name}` has no value"));
-        value.is_valid(0).then(|| value.value(0).to_owned()).ok_or_else(missing)
-    }
-
-    fn optional_text(&self, name: &str, row: usize) -> Result<Option<String>, Error> {
-        match self.columns.column_by_name(name) {
-            Some(column) if column.is_valid(row) => self.text(name, row).map(Some),
-            _ => Ok(None),
-        }
+        let value = self.optional(name, row, &DataType::Int64)?;
+        Ok(value.map(|value| value.as_primitive::<Int64Type>().value(0)))
     }
 
     fn bytes(&self, name: &str, row: usize) -> Result<Option<Vec<u8>>, Error> {
-        if self.columns.column_by_name(name).is_none() {
-            return Ok(None);
-        }
-        let value = self.value(name, row, &DataType::Binary)?;
-        let value = value.as_binary::<i32>();
-        Ok(value.is_valid(0).then(|| value.value(0).to_vec()))
+        let value = self.optional(name, row, &DataType::Binary)?;
+        Ok(value.map(|value| value.as_binary::<i32>().value(0).to_vec()))
     }
 
     fn truth(&self, name: &str, row: usize) -> Result<Option<bool>, Error> {
-        if self.columns.column_by_name(name).is_none() {
-            return Ok(None);
-        }
-        let value = self.value(name, row, &DataType::Boolean)?;
-        let value = value.as_boolean();
-        Ok(value.is_valid(0).then(|| value.value(0)))
+        Ok(self.optional(name, row, &DataType::Boolean)?.map(|value| value.as_boolean().value(0)))
+    }
+
+    fn optional_text(&self, name: &str, row: usize) -> Result<Option<String>, Error> {
+        let value = self.optional(name, row, &DataType::Utf8)?;
+        Ok(value.map(|value| value.as_string::<i32>().value(0).to_owned()))
+    }
+
+    fn text(&self, name: &str, row: usize) -> Result<String, Error> {
+        self.find(name)?;
+        self.optional_text(name, row)?.ok_or_else(|| self.missing(name))
+    }
+
+    fn needed(&self, name: &str, row: usize) -> Result<i64, Error> {
+        self.find(name)?;
+        self.whole(name, row)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Whether an entry says that its file is no more.
+    fn is_removed(&self, row: usize) -> Result<bool, Error> {
+        self.find("status")?;
+        Ok(self.whole("status", row)? == Some(REMOVED))
     }
 
     fn manifest(&self, row: usize) -> Result<ManifestFile, Error> {
-        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
-        let needed =
-            |name: &str| -> Result<i64, Error> { self.whole(name, row)?.ok_or_else(|| missing(name)) };
         // Lists of before version 2 call files data files.
         let count = |name: &str, before: &str| -> Result<i64, Error> {
-            match self.optional(name, row)? {
+            match self.whole(name, row)? {
                 Some(count) => Ok(count),
-                None => self.optional(before, row)?.ok_or_else(|| missing(name)),
+                None => self.whole(before, row)?.ok_or_else(|| self.missing(name)),
             }
         };
         Ok(ManifestFile {
             path: self.text("manifest_path", row)?,
-            length: needed("manifest_length")?,
-            spec: needed("partition_spec_id")?,
-            content: self.optional("content", row)?.unwrap_or(0),
-            sequence: self.optional("sequence_number", row)?.unwrap_or(0),
-            min_sequence: self.optional("min_sequence_number", row)?.unwrap_or(0),
-            snapshot: needed("added_snapshot_id")?,
+            length: self.needed("manifest_length", row)?,
+            spec: self.needed("partition_spec_id", row)?,
+            content: self.whole("content", row)?.unwrap_or(0),
+            sequence: self.whole("sequence_number", row)?.unwrap_or(0),
+            min_sequence: self.whole("min_sequence_number", row)?.unwrap_or(0),
+            snapshot: self.needed("added_snapshot_id", row)?,
             files: [
                 count("added_files_count", "added_data_files_count")?,
                 count("existing_files_count", "existing_data_files_count")?,
                 count("deleted_files_count", "deleted_data_files_count")?,
             ],
             rows: [
-                needed("added_rows_count")?,
-                needed("existing_rows_count")?,
-                needed("deleted_rows_count")?,
+                self.needed("added_rows_count", row)?,
+                self.needed("existing_rows_count", row)?,
+                self.needed("deleted_rows_count", row)?,
             ],
             partitions: self.summaries(row)?,
             key: self.bytes("key_metadata", row)?,
-            first_row: self.optional("first_row_id", row)?,
+            first_row: self.whole("first_row_id", row)?,
         })
     }
 
     fn written_file(&self, row: usize) -> Result<WrittenFile, Error> {
-        let missing = |name: &str| Error::corrupt(self.path, format!("its field `{name}` has no value"));
-        let range = (self.optional("content_offset", row)?, self.optional("content_size_in_bytes", row)?);
+        let counts = |name: &str| self.map(name, row, |pairs, pair| pairs.whole("value", pair));
+        let bounds = |name: &str| self.map(name, row, |pairs, pair| pairs.bytes("value", pair));
         Ok(WrittenFile {
-            content: self.optional("content", row)?.unwrap_or(0),
+            content: self.whole("content", row)?.unwrap_or(0),
             path: self.text("file_path", row)?,
             format: self.text("file_format", row)?,
             partition: self.partition(row)?,
-            rows: self.whole("record_count", row)?.ok_or_else(|| missing("record_count"))?,
-            bytes: self.whole("file_size_in_bytes", row)?.ok_or_else(|| missing("file_size_in_bytes"))?,
+            rows: self.needed("record_count", row)?,
+            bytes: self.needed("file_size_in_bytes", row)?,
             metrics: Metrics {
-                sizes: self.counts("column_sizes", row)?,
-                values: self.counts("value_counts", row)?,
-                nulls: self.counts("null_value_counts", row)?,
-                nans: self.counts("nan_value_counts", row)?,
-                lower: self.bounds("lower_bounds", row)?,
-                upper: self.bounds("upper_bounds", row)?,
+                sizes: counts("column_sizes")?,
+                values: counts("value_counts")?,
+                nulls: counts("null_value_counts")?,
+                nans: counts("nan_value_counts")?,
+                lower: bounds("lower_bounds")?,
+                upper: bounds("upper_bounds")?,
             },
             key: self.bytes("key_metadata", row)?,
             equality: self.numbers("equality_ids", row)?,
-            sort_order: self.optional("sort_order_id", row)?,
-            first_row: self.optional("first_row_id", row)?,
+            sort_order: self.whole("sort_order_id", row)?,
+            first_row: self.whole("first_row_id", row)?,
             referenced: self.optional_text("referenced_data_file", row)?,
-            range: range.0.zip(range.1),
+            range: self.range(row)?,
         })
     }
 
-    /// The pairs of a map by numbers of columns; none where it is not there.
-    fn pairs(&self, name: &str, row: usize) -> Result<Option<Columns<'_>>, Error> {
+    /// A map by numbers of columns; an empty one where it is not there.
+    fn map<V>(
+        &self,
+        name: &str,
+        row: usize,
+        value: impl Fn(&Columns<'_>, usize) -> Result<Option<V>, Error>,
+    ) -> Result<BTreeMap<i32, V>, Error> {
+        let mut map = BTreeMap::new();
         let Some(column) = self.columns.column_by_name(name).filter(|column| column.is_valid(row)) else {
-            return Ok(None);
+            return Ok(map);
         };
         let strange = || Error::corrupt(self.path, format!("its field `{name}` is no map"));
         let pairs = column.as_list_opt::<i32>().map(|list| list.value(row)).ok_or_else(strange)?;
         let columns = pairs.as_struct_opt().cloned().ok_or_else(strange)?;
-        Ok(Some(Columns { columns, path: self.path }))
-    }
-
-    fn counts(&self, name: &str, row: usize) -> Result<BTreeMap<i32, i64>, Error> {
-        let mut counts = BTreeMap::new();
-        let Some(pairs) = self.pairs(name, row)? else { return Ok(counts) };
+        let pairs = Columns { columns, path: self.path };
         for pair in 0..pairs.columns.len() {
-            let (key, value) = (pairs.whole("key", pair)?, pairs.whole("value", pair)?);
+            pairs.find("key")?;
+            pairs.find("value")?;
+            let (key, value) = (pairs.whole("key", pair)?, value(&pairs, pair)?);
             if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
-                counts.insert(key, value);
+                map.insert(key, value);
             }
         }
-        Ok(counts)
-    }
-
-    fn bounds(&self, name: &str, row: usize) -> Result<BTreeMap<i32, Vec<u8>>, Error> {
-        let mut bounds = BTreeMap::new();
-        let Some(pairs) = self.pairs(name, row)? else { return Ok(bounds) };
-        for pair in 0..pairs.columns.len() {
-            let (key, value) = (pairs.whole("key", pair)?, pairs.bytes("value", pair)?);
-            if let (Some(key), Some(value)) = (key.and_then(|key| i32::try_from(key).ok()), value) {
-                bounds.insert(key, value);
-            }
-        }
-        Ok(bounds)
+        Ok(map)
     }
 
     fn summaries(&self, row: usize) -> Result<Option<Vec<FieldSummary>>, Error> {
@@ -415,15 +383,15 @@ impl Columns<'_> {
         (0..summaries.columns.len()).map(summary).collect::<Result<Vec<_>, Error>>().map(Some)
     }
 
+    /// Where the part of a file begins that is meant, and how long it is.
+    fn range(&self, row: usize) -> Result<Option<(i64, i64)>, Error> {
+        let length = self.whole("content_size_in_bytes", row)?;
+        Ok(self.whole("content_offset", row)?.zip(length))
+    }
+
     fn vector(&self, row: usize) -> Result<Option<Vector>, Error> {
-        let (offset, size) =
-            (self.optional("content_offset", row)?, self.optional("content_size_in_bytes", row)?);
-        match (offset, size) {
-            (Some(offset), Some(size)) => {
-                Ok(Some(Vector { of: self.text("referenced_data_file", row)?, offset, size }))
-            }
-            _ => Ok(None),
-        }
+        let Some((offset, size)) = self.range(row)? else { return Ok(None) };
+        Ok(Some(Vector { of: self.text("referenced_data_file", row)?, offset, size }))
     }
 
     fn numbers(&self, name: &str, row: usize) -> Result<Vec<i32>, Error> {

@@ -126,8 +126,6 @@ pub(super) struct PartitionField {
 }
 
 impl TableMetadata {
-    /// # Errors
-    /// When the file cannot be read, or is of a version that is not known.
     pub(super) fn read(folder: &FolderView, name: &str, pool: &Arc<HandlePool>) -> Result<Self, Error> {
         let path = folder.path(name);
         let mut bytes = folder.read(name, MAX_BYTES, pool)?;
@@ -144,8 +142,6 @@ impl TableMetadata {
         Ok(metadata)
     }
 
-    /// # Errors
-    /// When they are of a version that is not known.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
         if (1..=3).contains(&self.format_version) {
             return Ok(());
@@ -203,9 +199,6 @@ impl TableMetadata {
 /// The metadata file that is current, by its name from the folder on. Those called `v12.metadata.json` are committed by getting
 /// their name, so the highest number counts; of others, the one that `version-hint.text` names, else the one with the highest
 /// number.
-///
-/// # Errors
-/// When there is none, or two have the highest number, of which a catalog alone knows which one counts.
 pub(super) fn newest(folder: &FolderView, pool: &Arc<HandlePool>) -> Result<String, Error> {
     let names = folder.names(FOLDER)?;
     let hint = names.iter().any(|name| name == "version-hint.text").then(|| hint(folder, pool)).flatten();

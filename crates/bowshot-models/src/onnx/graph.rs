@@ -2,6 +2,7 @@
 //! order in which they can run, so one look at each is enough.
 
 use super::ensemble::{self, Ensemble};
+use super::messages;
 use super::proto::{self, Graph, Node};
 use crate::columns::{Feature, Inputs, Step};
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 const STEPS: usize = 16;
 
 /// Types of elements that are numbers: floats, small and large integers, truth values.
-const NUMBERS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13];
+const NUMBERS: [i32; 12] = [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13];
 
 /// What a name in the graph stands for.
 #[derive(Debug, Clone)]
@@ -32,7 +33,8 @@ struct Walk<'a> {
 }
 
 pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
-    let graph = proto::graph(bytes)?;
+    let model = messages::decode(bytes)?;
+    let graph = proto::graph(&model)?;
     let (values, columns) = inputs(&graph)?;
     let mut walk = Walk { graph: &graph, values, ensemble: None };
     for node in &graph.nodes {

@@ -1,9 +1,10 @@
-//! ONNX models: tree ensembles of `ai.onnx.ml` with the operators that converters add, and other graphs. [`wire`] decodes protocol buffers,
-//! [`validation`] checks a file before it is decoded. For trees, [`graph`] follows columns to the ensemble ([`ensemble`]) and its results to the
+//! ONNX models: tree ensembles of `ai.onnx.ml` with the operators that converters add, and other graphs. [`validation`] looks through a file
+//! ([`wire`]) before it is decoded ([`messages`]). For trees, [`graph`] follows columns to the ensemble ([`ensemble`]) and its results to the
 //! outputs; everything else is a [`network`], which ONNX Runtime computes.
 
 mod ensemble;
 mod graph;
+mod messages;
 pub(crate) mod network;
 mod proto;
 mod validation;
@@ -18,7 +19,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
     if !screened.operators.iter().any(|(_, operator)| is_tree(operator)) {
         return network::read(bytes, &screened);
     }
-    match graph::read(bytes) {
+    match screened.check_trees().and_then(|()| graph::read(bytes)) {
         // Trees among other things: the operator's library may know them all.
         Err(crate::Error::Unsupported(why)) if network::has_runtime() => {
             network::read(bytes, &screened).map_err(|_| crate::Error::Unsupported(why))

@@ -1,10 +1,10 @@
 //! A look through a whole ONNX file before anything of it is decoded: which operators it has, and whether there is more in it
-//! than a decoder could be given. What costs memory once it is decoded is counted here, where it costs none. The reader of tree
-//! ensembles needs no more than the operators: it takes nothing that it does not count.
+//! than a decoder could be given. What costs memory once it is decoded is counted here, where it costs none. Tree ensembles may have
+//! as many texts as nodes, and whole numbers without a limit of their own.
 
 use super::wire::{Fields, Wire, not_onnx};
 use crate::error::{Error, Result};
-use crate::limits::within;
+use crate::limits::{self, within};
 
 /// Operators of a graph.
 const OPERATORS: usize = 10_000;
@@ -24,9 +24,14 @@ pub(super) struct Screened<'a> {
     pub(super) operators: Vec<(&'a str, &'a str)>,
     /// What no model has that is evaluated, but for its operators.
     odd: Option<&'static str>,
+    /// Whether numbers are in another file.
+    elsewhere: bool,
     attributes: usize,
     tensors: usize,
     parts: usize,
+    /// Texts of attributes, and their bytes.
+    texts: usize,
+    text_bytes: usize,
     integers: usize,
 }
 
@@ -54,10 +59,20 @@ impl<'a> Screened<'a> {
         if let Some(what) = self.odd {
             return Err(Error::unsupported(format!("ONNX models with {what} are not evaluated")));
         }
+        self.check_trees()?;
+        within("names and dimensions", self.parts + self.texts + self.text_bytes / 2, PARTS)?;
+        within("bytes of whole numbers", self.integers, INTEGER_BYTES)
+    }
+
+    /// Refuses what is too much to be decoded of a tree ensemble, whose nodes have a text each.
+    pub(super) fn check_trees(&self) -> Result<()> {
+        if self.elsewhere {
+            return Err(Error::unsupported("ONNX models with numbers in another file are not evaluated"));
+        }
         within("attributes", self.attributes, ATTRIBUTES)?;
         within("constants", self.tensors, TENSORS)?;
         within("names and dimensions", self.parts, PARTS)?;
-        within("bytes of whole numbers", self.integers, INTEGER_BYTES)
+        within("texts", self.texts, limits::NODES)
     }
 
     fn graph(&mut self, bytes: &'a [u8]) -> Result<()> {
@@ -100,6 +115,10 @@ impl<'a> Screened<'a> {
                 // Floats have their size in memory, too.
                 (7, _) => {}
                 (8, value) => self.whole(value),
+                (4 | 9, Wire::Bytes(text)) => {
+                    self.texts += 1;
+                    self.text_bytes += text.len();
+                }
                 (_, value) => self.other(value),
             }
         }
@@ -111,7 +130,7 @@ impl<'a> Screened<'a> {
         let mut fields = Fields(bytes);
         while let Some((field, value)) = fields.next()? {
             match (field, value) {
-                (13, _) | (14, Wire::Varint(1)) => self.odd = Some("numbers in another file"),
+                (13, _) | (14, Wire::Varint(1)) => self.elsewhere = true,
                 (1 | 5 | 7 | 11, value) => self.whole(value),
                 (4 | 9 | 10, _) => {}
                 (_, value) => self.other(value),

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wire<'a> {
     Varint(u64),
-    Fixed32([u8; 4]),
-    Fixed64([u8; 8]),
+    /// Of four or eight bytes.
+    Fixed,
     Bytes(&'a [u8]),
 }
 
@@ -25,12 +25,12 @@ impl<'a> Fields<'a> {
         let key = self.varint()?;
         let value = match key & 7 {
             0 => Wire::Varint(self.varint()?),
-            1 => Wire::Fixed64(self.array()?),
+            1 => self.take(8).map(|_| Wire::Fixed)?,
             2 => {
                 let length = usize::try_from(self.varint()?).map_err(|_| not_onnx())?;
                 Wire::Bytes(self.take(length)?)
             }
-            5 => Wire::Fixed32(self.array()?),
+            5 => self.take(4).map(|_| Wire::Fixed)?,
             _ => return Err(not_onnx()),
         };
         Ok(Some((key >> 3, value)))
@@ -42,16 +42,12 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        self.take(N)?.try_into().map_err(|_| not_onnx())
-    }
-
-    pub(super) fn varint(&mut self) -> Result<u64> {
+    fn varint(&mut self) -> Result<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
+            let [byte] = self.take(1)? else { return Err(not_onnx()) };
             value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
+            if *byte < 0x80 {
                 return Ok(value);
             }
         }
@@ -65,58 +61,10 @@ pub(super) fn not_onnx() -> Error {
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn bytes(self) -> Result<&'a [u8]> {
+    pub(super) fn text(self) -> Result<&'a str> {
         match self {
-            Wire::Bytes(bytes) => Ok(bytes),
+            Wire::Bytes(bytes) => std::str::from_utf8(bytes).map_err(|_| not_onnx()),
             _ => Err(not_onnx()),
         }
     }
-
-    pub(super) fn text(self) -> Result<&'a str> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| not_onnx())
-    }
-
-    /// Appends whole numbers, packed or one.
-    pub(super) fn integers(self, into: &mut Vec<i64>) -> Result<()> {
-        match self {
-            Wire::Varint(value) => into.push(value.cast_signed()),
-            Wire::Bytes(bytes) => {
-                let mut fields = Fields(bytes);
-                while !fields.0.is_empty() {
-                    into.push(fields.varint()?.cast_signed());
-                }
-            }
-            _ => return Err(not_onnx()),
-        }
-        Ok(())
-    }
-
-    /// Appends floats, packed or one.
-    pub(super) fn floats(self, into: &mut Vec<f64>) -> Result<()> {
-        match self {
-            Wire::Fixed32(bytes) => into.push(f64::from(f32::from_le_bytes(bytes))),
-            Wire::Fixed64(bytes) => into.push(f64::from_le_bytes(bytes)),
-            Wire::Bytes(bytes) => into.extend(singles(bytes)?),
-            Wire::Varint(_) => return Err(not_onnx()),
-        }
-        Ok(())
-    }
-}
-
-/// Floats of 32 bits, one after the other.
-pub(super) fn singles(bytes: &[u8]) -> Result<Vec<f64>> {
-    let (values, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(not_onnx());
-    }
-    Ok(values.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect())
-}
-
-/// Floats of 64 bits, one after the other.
-pub(super) fn doubles(bytes: &[u8]) -> Result<Vec<f64>> {
-    let (values, rest) = bytes.as_chunks::<8>();
-    if !rest.is_empty() {
-        return Err(not_onnx());
-    }
-    Ok(values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
 }

@@ -182,7 +182,7 @@ impl History {
 
     /// Unused joins of a template in a row.
     pub(crate) fn unused(&self, order: &Order) -> u32 {
-        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        let key = Key::of_order(order);
         self.templates.lock().get(&key).map_or(0, |it| it.unused)
     }
 
@@ -204,7 +204,7 @@ impl History {
 
     /// Whether a join is known not to fit the cache.
     pub(crate) fn does_not_fit(&self, order: &Order) -> bool {
-        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        let key = Key::of_order(order);
         let filters = order.tree.filters();
         self.templates.lock().get(&key).is_some_and(|it| it.slices.is_too_large(&order.tables, &filters))
     }
@@ -220,14 +220,13 @@ impl History {
 
     /// Whether two joins are of one template.
     pub(crate) fn is_alike(&self, one: &Order, other: &Order) -> bool {
-        let key = |order: &Order| Key::of_names(&order.tables, &order.tree, &order.settings);
-        key(one) == key(other)
+        Key::of_order(one) == Key::of_order(other)
     }
 
     /// Records that the next join of a sequence replaces this one, which was computed in advance: it was useless if
     /// it was not requested.
     pub(crate) fn passed(&self, order: &Order, now: DateTime<Utc>) {
-        let key = Key::of_names(&order.tables, &order.tree, &order.settings);
+        let key = Key::of_order(order);
         if let Some(template) = self.templates.lock().get_mut(&key)
             && !template.seen.contains(&order.tables)
             && !template.ahead.contains(&order.tables)
@@ -293,6 +292,11 @@ impl History {
 }
 
 impl Order {
+    /// Whether it is the same join, whatever columns of it are wanted.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.tables == other.tables && self.tree == other.tree && self.settings == other.settings
+    }
+
     /// Whether it is this join, with any filters.
     pub(crate) fn is_of(&self, shape: &JoinShape) -> bool {
         self.tables.iter().eq(shape.tables.iter().map(|table| &table.name))
@@ -304,6 +308,10 @@ impl Order {
 impl Key {
     fn of(shape: &JoinShape) -> Self {
         Self::of_names(shape.tables.iter().map(|table| &table.name), &shape.tree, &shape.settings)
+    }
+
+    fn of_order(order: &Order) -> Self {
+        Self::of_names(&order.tables, &order.tree, &order.settings)
     }
 
     fn of_names<'a>(names: impl IntoIterator<Item = &'a TableName>, tree: &Tree, settings: &str) -> Self {

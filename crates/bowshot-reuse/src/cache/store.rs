@@ -112,13 +112,7 @@ impl Store {
 
     /// Joins of the same tables and conditions, in any version, that this process has computed.
     pub(crate) fn earlier(&self, shape: &JoinShape) -> Vec<Arc<CachedJoin>> {
-        let same = |join: &Arc<CachedJoin>| {
-            let other = &join.about.shape;
-            join.is_fresh()
-                && other.tree == shape.tree
-                && other.settings == shape.settings
-                && is_named_like(other, shape)
-        };
+        let same = |join: &Arc<CachedJoin>| join.is_fresh() && is_version_of(&join.about.shape, shape);
         self.all().into_iter().filter(same).collect()
     }
 
@@ -199,30 +193,27 @@ impl Store {
         Ok(join)
     }
 
-    /// Removes joins with a matching table. Running queries are not affected.
+    /// Removes joins with a matching table.
     pub(crate) fn remove_of(&self, gone: impl Fn(&TableKey) -> bool) -> usize {
-        let removed = self.joins.lock().take(|join| join.about.shape.tables.iter().any(&gone));
+        self.remove_all(|join| join.about.shape.tables.iter().any(&gone))
+    }
+
+    /// Forgets a join in all its versions.
+    pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
+        self.remove_all(|join| is_version_of(&join.about.shape, shape));
+    }
+
+    /// Forgets a join.
+    pub(crate) fn remove(&self, id: u64) -> bool {
+        self.remove_all(|join| join.id == id) > 0
+    }
+
+    /// Forgets joins, and gives their number. Queries that read them go on.
+    pub(crate) fn remove_all(&self, which: impl Fn(&CachedJoin) -> bool) -> usize {
+        let removed = self.joins.lock().take(which);
         removed.iter().for_each(|join| join.leave_disk());
         self.publish_sizes();
         removed.len()
-    }
-
-    /// Forgets a join in all its versions. Queries that read it go on.
-    pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
-        let removed = self.joins.lock().take(|join| {
-            let other = &join.about.shape;
-            is_named_like(other, shape) && other.settings == shape.settings && other.tree == shape.tree
-        });
-        removed.iter().for_each(|join| join.leave_disk());
-        self.publish_sizes();
-    }
-
-    /// Forgets a join. Queries that read it go on.
-    pub(crate) fn remove(&self, id: u64) -> bool {
-        let removed = self.joins.lock().take(|join| join.id == id);
-        removed.iter().for_each(|join| join.leave_disk());
-        self.publish_sizes();
-        !removed.is_empty()
     }
 
     /// Forgets a join whose rows cannot be read; says so if nobody has yet.
@@ -385,6 +376,11 @@ fn digest(tables: &[TableKey]) -> u64 {
 /// Whether two joins are of tables with the same names, in whatever version.
 pub(crate) fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
     one.tables.iter().map(|table| &table.name).eq(other.tables.iter().map(|table| &table.name))
+}
+
+/// Whether two joins are the same one, of tables in whatever versions.
+fn is_version_of(one: &JoinShape, other: &JoinShape) -> bool {
+    is_named_like(one, other) && one.settings == other.settings && one.tree == other.tree
 }
 
 fn not_opened(error: &Error) {

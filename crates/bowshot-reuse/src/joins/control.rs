@@ -58,9 +58,7 @@ impl JoinCache {
         self.watch.clear();
         self.history.clear();
         self.queue.clear();
-        self.store.all().iter().for_each(|join| {
-            self.store.remove(join.id);
-        });
+        self.store.remove_all(|_| true);
     }
 }
 

@@ -114,15 +114,8 @@ impl JoinCache {
                 self.parts_of(&candidate, (&view, purpose), &mut replacements, report).await;
                 continue;
             };
-            match self.read(&candidate, &join, &how).await {
-                Ok(Some(plan)) => {
-                    report.hit(&candidate.shaped, &join);
-                    replacements.insert(address(candidate.node), plan);
-                    self.count_use(&candidate, &join, purpose, report);
-                }
-                Ok(None) => skipped = true,
-                Err(error) => log("substitute", &error),
-            }
+            let to = (&mut replacements, &mut *report);
+            skipped |= !self.replace(&candidate, (&join, &how), purpose, to).await;
         }
         if skipped && later {
             self.learn_later(plan, view, purpose);
@@ -277,19 +270,38 @@ impl JoinCache {
             let parts = self.candidates(node, view, &mut Report::default(), Some(&known));
             for part in &parts.candidates {
                 match self.find(part) {
-                    Some((join, how)) => match self.read(part, &join, &how).await {
-                        Ok(Some(plan)) => {
-                            report.hit(&part.shaped, &join);
-                            replacements.insert(address(part.node), plan);
-                            self.count_use(part, &join, purpose, report);
-                        }
-                        Ok(None) => {}
-                        Err(error) => log("substitute", &error),
-                    },
+                    Some((join, how)) => {
+                        let to = (&mut *replacements, &mut *report);
+                        self.replace(part, (&join, &how), purpose, to).await;
+                    }
                     None => waiting.extend(below(part.node)),
                 }
             }
         }
+    }
+
+    /// Has a cached join read in place of a node; false if its rows are lost, and with them the join.
+    async fn replace(
+        &self,
+        candidate: &Candidate<'_>,
+        (join, how): (&Arc<CachedJoin>, &Match),
+        purpose: Purpose,
+        (replacements, report): (&mut Replacements, &mut Report),
+    ) -> bool {
+        match self.read(candidate, join, how).await {
+            Ok(Some(plan)) => {
+                report.hit(&candidate.shaped, join);
+                replacements.insert(address(candidate.node), plan);
+                if purpose == Purpose::Run {
+                    self.count_hit(candidate, join);
+                } else if !report.is_wanted() {
+                    self.history.read_ahead(&join.about.shape);
+                }
+            }
+            Ok(None) => return false,
+            Err(error) => log("substitute", &error),
+        }
+        true
     }
 
     /// The plan that reads a cached join in place of a node; `None` if its rows are lost, and with them the join.
@@ -317,14 +329,6 @@ impl JoinCache {
         let Candidate { node, block, shaped, .. } = candidate;
         let options = in_settings(self.state.config_options(), &shaped.shape.settings);
         Found { block, shaped, join, how, rows, store: &self.store, options }.plan(node.schema()).map(Some)
-    }
-
-    fn count_use(&self, candidate: &Candidate<'_>, join: &CachedJoin, purpose: Purpose, report: &Report) {
-        if purpose == Purpose::Run {
-            self.count_hit(candidate, join);
-        } else if !report.is_wanted() {
-            self.history.read_ahead(&join.about.shape);
-        }
     }
 
     fn count_hit(&self, candidate: &Candidate<'_>, join: &CachedJoin) {

@@ -63,13 +63,6 @@ struct Prediction {
     done: bool,
 }
 
-impl Prediction {
-    fn is(&self, order: &Order) -> bool {
-        (&self.order.tables, &self.order.tree, &self.order.settings)
-            == (&order.tables, &order.tree, &order.settings)
-    }
-}
-
 impl Watch {
     /// Notes that a join was computed, or could not be. It rests for a while, `least` at least.
     pub(super) fn ended(&self, order: &Order, took: Duration, least: Duration) {
@@ -144,7 +137,7 @@ impl State {
     fn done(&mut self, order: &Order) {
         self.predicted
             .iter_mut()
-            .filter(|predicted| predicted.is(order))
+            .filter(|predicted| predicted.order.is_like(order))
             .for_each(|predicted| predicted.done = true);
     }
 }
@@ -207,7 +200,7 @@ impl JoinCache {
             let next = self.history.continued_by(&table, self.config.fill_after, Utc::now());
             let mut state = self.watch.state.lock();
             for (rank, order) in next {
-                state.predicted.retain(|other| !other.is(&order));
+                state.predicted.retain(|other| !other.order.is_like(&order));
                 self.retire(&mut state, &order);
                 state.predicted.push(Prediction { rank, order, done: false });
             }

@@ -42,11 +42,7 @@ impl Queue {
             return;
         }
         let waiting = &mut jobs.waiting;
-        let same = waiting.iter_mut().find(|other| {
-            other.order.tables == job.order.tables
-                && other.order.tree == job.order.tree
-                && other.order.settings == job.order.settings
-        });
+        let same = waiting.iter_mut().find(|other| other.order.is_like(&job.order));
         match same {
             Some(other) => *other = Job { rank: job.rank.max(other.rank), ..job },
             None => waiting.push(job),

@@ -195,17 +195,17 @@ impl Store {
 
     /// Forgets a result, if it is there.
     pub(super) fn forget(&self, result: &Arc<CachedResult>) {
-        let mut entries = self.entries.lock();
-        let gone = entries.take(|_, at| Arc::ptr_eq(at, result));
-        entries.publish();
-        drop(entries);
-        drop(gone);
+        self.remove(|at| Arc::ptr_eq(at, result));
     }
 
     /// Forgets all results. Queries that are given one go on.
     pub(super) fn clear(&self) {
+        self.remove(|_| true);
+    }
+
+    fn remove(&self, which: impl Fn(&Arc<CachedResult>) -> bool) {
         let mut entries = self.entries.lock();
-        let gone = entries.take(|_, _| true);
+        let gone = entries.take(|_, at| which(at));
         entries.publish();
         drop(entries);
         drop(gone);

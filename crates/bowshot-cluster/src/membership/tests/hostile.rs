@@ -5,15 +5,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn a_secret_is_for_this_machine_only() {
-    for (listen, advertise) in [("0.0.0.0:0", Some("127.0.0.1:9".to_owned())), ("192.0.2.1:0", None)] {
-        let listen = listen.parse().expect("an address");
-        let text = refused(Cluster::start(Settings { listen, advertise, ..settings(&[]) }).await);
-        assert!(text.contains("bowshot cluster init"), "{text}");
-    }
-}
-
-#[tokio::test]
 async fn settings_that_cannot_work_are_refused() {
     let base = settings(&[]);
     let short = Duration::from_millis(60);

@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::membership::{NodeFiles, add_node, init};
-use futures::StreamExt;
 use rcgen::{CertificateParams, KeyPair};
 use std::fs;
 use std::path::Path;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn node(folder: &Path, name: &str, host: &str) -> NodeFiles {
     add_node(folder, name, &[host.to_owned()]).expect("a node")
@@ -30,24 +28,6 @@ fn a_node_has_a_name_of_its_own() {
     for bad in ["", "../x", "a/b", ".hidden"] {
         assert!(add_node(folder.path(), bad, &[]).is_err(), "{bad:?}");
     }
-}
-
-#[tokio::test]
-async fn nodes_of_one_authority_work_together() {
-    let folder = tempfile::tempdir().expect("a folder");
-    init(folder.path()).expect("an authority");
-    let one = start(with(&node(folder.path(), "one", "127.0.0.1"), &[])).await;
-    let two = start(with(&node(folder.path(), "two", "127.0.0.1"), &[&address(&one)])).await;
-    all_alive(&[&one, &two]).await;
-    assert_eq!(one.cluster(), two.cluster());
-    let mut work = two.work().expect("the first taker");
-    let mut stream = one.connect(&address(&two)).await.expect("a connection");
-    let mut served = work.next().await.expect("a connection").expect("no error");
-    stream.write_all(b"question").await.expect("written");
-    stream.flush().await.expect("sent");
-    let mut question = [0; 8];
-    served.read_exact(&mut question).await.expect("read");
-    assert_eq!(&question, b"question");
 }
 
 #[tokio::test]

@@ -60,9 +60,6 @@ pub(super) struct Writable {
 
 impl Writable {
     /// The table in this state.
-    ///
-    /// # Errors
-    /// What its files say.
     pub(super) async fn read(&self, table: &str) -> Result<LakeTable> {
         let found = self.known.folder.table_of(table, Some(self.given.clone()), None).await;
         Ok(found.map_err(|error| error.of_table(table))?)

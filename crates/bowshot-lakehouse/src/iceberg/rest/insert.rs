@@ -51,9 +51,6 @@ impl IcebergCatalog {
     }
 
     /// Commits a snapshot; whoever reads next sees it, or asks anew.
-    ///
-    /// # Errors
-    /// See [`Self::insert`].
     pub(super) async fn commit(&self, schema: &str, table: &str, change: (Writable, Append)) -> Result<()> {
         self.attempt(schema, table, change).await?;
         if self.writable(schema, table).await.is_err() {
@@ -243,24 +240,6 @@ pub(super) fn gone(name: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn a_change_requires_the_state_that_it_was_made_on() {
-        let state = |current: Value| {
-            let whole = json!({"format-version": 2, "location": "s3://b/t", "table-uuid": "u", "current-snapshot-id": current});
-            TableState::new(whole, Path::new("t")).unwrap()
-        };
-        let snapshot = json!({"snapshot-id": 7_000_000_000_000_000_001_i64});
-        let namespace = ["a".to_owned(), "b".to_owned()];
-        let of = |current| change((&namespace, "t"), (&state(current), &snapshot));
-        assert_eq!(of(json!(-1))["requirements"][1]["snapshot-id"], Value::Null);
-        let change = of(json!(5));
-        assert_eq!(change["requirements"][0]["uuid"], "u");
-        assert_eq!(change["requirements"][1]["snapshot-id"], 5);
-        assert_eq!(change["updates"][1]["snapshot-id"], snapshot["snapshot-id"]);
-        assert_eq!(change["identifier"], json!({"namespace": ["a", "b"], "name": "t"}));
-    }
 
     #[test]
     fn pauses_grow_and_have_an_end() {

@@ -100,9 +100,6 @@ impl Pages {
 
 impl Service {
     /// The tables of all namespaces that are seen, sorted.
-    ///
-    /// # Errors
-    /// Those of the catalog, and for a listing that takes more than there is for it.
     pub(super) async fn names(&self) -> Result<Vec<(String, String)>> {
         let budget = Budget::new(self.timeout() * TIMES);
         let namespaces = match self.chosen() {
@@ -127,9 +124,6 @@ impl Service {
     }
 
     /// The tables of the namespace that is called exactly so, sorted; none where there is no such namespace.
-    ///
-    /// # Errors
-    /// As for [`Service::names`].
     pub(super) async fn spelled(&self, namespace: &[String]) -> Result<Vec<String>> {
         let budget = Budget::new(self.timeout());
         if !self.has(namespace, &budget).await? {
@@ -141,9 +135,6 @@ impl Service {
     }
 
     /// Whether there is a namespace that is called exactly so.
-    ///
-    /// # Errors
-    /// As for [`Service::names`].
     pub(super) async fn has_namespace(&self, namespace: &[String]) -> Result<bool> {
         self.has(namespace, &Budget::new(self.timeout())).await
     }

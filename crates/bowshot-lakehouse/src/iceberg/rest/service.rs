@@ -66,18 +66,12 @@ impl Service {
     }
 
     /// A table, if it is there.
-    ///
-    /// # Errors
-    /// Those of the catalog.
     pub(super) async fn table(&self, namespace: &[String], table: &str) -> Result<Option<LoadedTable>> {
         let answer = self.table_answer(namespace, table).await?;
         answer.map(|answer| parsed(&answer)).transpose()
     }
 
     /// The same with all of its metadata.
-    ///
-    /// # Errors
-    /// Those of the catalog.
     pub(super) async fn whole_table(
         &self,
         namespace: &[String],
@@ -108,9 +102,6 @@ impl Service {
 
     /// The same of a change that cannot be told from an equal one of somebody else: it is sent once, so that a conflict is none with
     /// itself.
-    ///
-    /// # Errors
-    /// As [`Service::commit`].
     pub(super) async fn commit_once(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         let change = Method::PostJsonOnce(change.to_string().into());

@@ -53,9 +53,6 @@ impl Spellings {
     }
 
     /// Whether the catalog lists a table, in a namespace, by exactly these names. One asks, and the others take what it was told.
-    ///
-    /// # Errors
-    /// Those of the catalog.
     pub(super) async fn has(
         &self,
         service: &Service,

@@ -35,9 +35,6 @@ pub(in super::super) struct Append {
 
 impl Append {
     /// Closes the files, and writes their manifest; `None` where nothing is to change. Blocks.
-    ///
-    /// # Errors
-    /// When a file cannot be written, or a manifest of the state not be read.
     pub(in super::super) fn new(writer: RowWriter, removal: Option<&Removal<'_>>) -> Result<Option<Self>> {
         let (target, mut files, written) = writer.finish()?;
         if written.is_empty() && removal.is_none() {

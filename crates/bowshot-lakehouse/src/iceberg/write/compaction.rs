@@ -16,9 +16,6 @@ use std::sync::Arc;
 const LARGE: i64 = 128 << 20;
 
 /// The files, by where they are read from. Blocks.
-///
-/// # Errors
-/// When a manifest cannot be read.
 pub(in super::super) fn small_files(
     state: &TableState,
     (folder, pool): (&FolderView, &Arc<HandlePool>),

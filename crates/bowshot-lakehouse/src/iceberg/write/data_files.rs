@@ -100,9 +100,6 @@ impl RowWriter {
     }
 
     /// Adds rows, whose columns go by their names.
-    ///
-    /// # Errors
-    /// For rows that do not fit the table, and when a file cannot be written.
     pub(in super::super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = self.fitted(rows)?;
         if rows.num_rows() == 0 {
@@ -125,9 +122,6 @@ impl RowWriter {
     }
 
     /// Closes the last files.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub(super) fn finish(mut self) -> Result<Written> {
         if let Some(file) = self.open.take() {
             self.finish_file(file, Vec::new())?;

@@ -100,9 +100,6 @@ impl Expiry {
     }
 
     /// Removes the files, of a table that has the snapshots no more. Blocks.
-    ///
-    /// # Errors
-    /// When they cannot be removed.
     pub(in super::super) fn remove_files(self, folder: &TableFolder) -> Result<()> {
         NewFiles::new(folder)?.remove(&self.files.into_iter().collect::<Vec<_>>())
     }

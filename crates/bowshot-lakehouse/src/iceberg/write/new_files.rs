@@ -35,8 +35,6 @@ pub(super) enum Sink {
 }
 
 impl NewFiles {
-    /// # Errors
-    /// When the folder cannot be one of a store.
     pub(in super::super) fn new(folder: &TableFolder) -> Result<Self> {
         let folder = match folder {
             TableFolder::Local(path) => WriteFolder::Local(path.clone()),
@@ -46,9 +44,6 @@ impl NewFiles {
     }
 
     /// Begins a file under a name that is free. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub(super) fn begin(&mut self, name: &str) -> Result<Sink> {
         let sink = match &self.folder {
             WriteFolder::Local(folder) => {
@@ -63,9 +58,6 @@ impl NewFiles {
     }
 
     /// Makes the file survive a crash. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub(super) fn finish(&self, sink: Sink) -> Result<()> {
         let (file, folder) = match (sink, &self.folder) {
             (Sink::Remote(upload), _) => return upload.finish(|| Ok(())),
@@ -79,9 +71,6 @@ impl NewFiles {
     }
 
     /// A whole file. Blocks.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub(super) fn put(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let mut sink = self.begin(name)?;
         sink.write_all(bytes).map_err(|error| failed(Path::new(name), &error))?;
@@ -89,9 +78,6 @@ impl NewFiles {
     }
 
     /// Makes the names of files on disk survive a crash. Blocks.
-    ///
-    /// # Errors
-    /// When a folder cannot be synchronized.
     pub(super) fn sync(&self) -> Result<()> {
         let WriteFolder::Local(folder) = &self.folder else { return Ok(()) };
         let mut parents: Vec<PathBuf> =
@@ -104,9 +90,6 @@ impl NewFiles {
     }
 
     /// Removes files, of which some may be gone already. Blocks.
-    ///
-    /// # Errors
-    /// When one cannot be removed.
     pub(super) fn remove(&self, names: &[String]) -> Result<()> {
         match &self.folder {
             WriteFolder::Local(folder) => names

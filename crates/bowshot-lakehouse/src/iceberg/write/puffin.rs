@@ -51,30 +51,3 @@ impl PuffinFile {
         self.bytes
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn vectors_are_where_the_footer_says() {
-        let mut file = PuffinFile::new();
-        let vectors = [RoaringTreemap::from([1, 5]), RoaringTreemap::from([1 << 40])];
-        let ranges: Vec<_> = vectors.iter().map(|places| file.add("s3://b/f", places).unwrap()).collect();
-        let bytes = file.finish();
-        for ((place, length), places) in ranges.into_iter().zip(&vectors) {
-            let (place, length) = (usize::try_from(place).unwrap(), usize::try_from(length).unwrap());
-            let found = vector::places(&bytes[place..place + length], 10).unwrap();
-            assert_eq!(found, places.iter().collect::<Vec<_>>());
-        }
-        let (rest, end) = bytes.split_at(bytes.len() - 12);
-        let length = usize::try_from(u32::from_le_bytes(end[..4].try_into().unwrap())).unwrap();
-        assert_eq!((&end[4..8], &end[8..], &bytes[..4]), (&[0; 4][..], &MAGIC[..], &MAGIC[..]));
-        let footer: Value = serde_json::from_slice(&rest[rest.len() - length..]).unwrap();
-        assert_eq!(
-            footer["blobs"][1]["properties"],
-            json!({"referenced-data-file": "s3://b/f", "cardinality": "1"})
-        );
-        assert!(rest[..rest.len() - length].ends_with(MAGIC));
-    }
-}

@@ -77,9 +77,6 @@ impl Removal<'_> {
 
 impl Removed {
     /// Writes the manifests that have some of the files again, without them, and vectors of rows. Blocks.
-    ///
-    /// # Errors
-    /// When a manifest cannot be read, or written.
     pub(super) fn new(
         removal: &Removal<'_>,
         (target, files): (&Target, &mut NewFiles),
@@ -265,9 +262,6 @@ pub(super) fn put(target: &Target, files: &mut NewFiles, bytes: &[u8]) -> Result
 }
 
 /// The files of a manifest that count.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn entries_of(
     manifest: &ManifestFile,
     state: &TableState,
@@ -280,9 +274,6 @@ pub(super) fn entries_of(
 }
 
 /// The manifests of a snapshot.
-///
-/// # Errors
-/// When its list cannot be read.
 pub(super) fn manifests_of(
     snapshot: &Value,
     state: &TableState,

@@ -222,89 +222,26 @@ impl Columns<'_> {
 mod tests {
     use super::*;
     use std::path::Path;
-    use std::sync::Arc;
 
-    fn state() -> TableState {
+    /// What no statement here makes: a table whose rows are identified by a column, and a column that is described.
+    #[test]
+    fn what_others_have_said_of_columns_holds() {
         let whole = json!({
             "format-version": 2, "location": "s3://b/t", "table-uuid": "u", "current-schema-id": 1, "last-column-id": 7,
-            "schemas": [{"schema-id": 4, "type": "struct", "fields": []}, {
-                "schema-id": 1, "type": "struct", "identifier-field-ids": [1], "fields": [
-                    {"id": 1, "name": "id", "required": true, "type": "int"},
-                    {"id": 2, "name": "at", "required": false, "type": "timestamp", "doc": "when"},
-                    {"id": 3, "name": "price", "required": true, "type": "decimal(9,2)"}]}],
-            "default-spec-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": [
-                {"source-id": 2, "field-id": 1000, "name": "at_day", "transform": "day"}]}],
+            "schemas": [{"schema-id": 1, "type": "struct", "identifier-field-ids": [1], "fields": [
+                {"id": 1, "name": "id", "required": true, "type": "int"},
+                {"id": 2, "name": "at", "required": false, "type": "timestamp", "doc": "when"}]}],
+            "default-spec-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}],
         });
-        TableState::new(whole, Path::new("t")).unwrap()
-    }
-
-    fn change(changes: &[ColumnChange]) -> Result<Option<SchemaChange>> {
-        SchemaChange::new(&state(), (&["db".to_owned()], "t"), changes)
-    }
-
-    fn add(name: &str, data_type: DataType, nullable: bool) -> ColumnChange {
-        ColumnChange::Add { column: Arc::new(Field::new(name, data_type, nullable)), if_not_exists: false }
-    }
-
-    fn set_type(column: &str, data_type: DataType) -> ColumnChange {
-        ColumnChange::SetType { column: column.to_owned(), data_type }
-    }
-
-    #[test]
-    fn columns_keep_their_numbers() {
-        let tags = DataType::List(Arc::new(Field::new("item", DataType::Utf8, true)));
-        let made = change(&[
-            add("tags", tags, true),
-            ColumnChange::Rename { from: "at".to_owned(), to: "seen".to_owned() },
-            set_type("id", DataType::Int64),
-            set_type("price", DataType::Decimal128(12, 2)),
-            ColumnChange::DropNotNull { column: "price".to_owned() },
-        ]);
-        let made = made.unwrap().unwrap();
-        let schema = &made.request["updates"][0]["schema"];
+        let state = TableState::new(whole, Path::new("t")).unwrap();
+        let change = |change: ColumnChange| SchemaChange::new(&state, (&["db".to_owned()], "t"), &[change]);
+        let rename = ColumnChange::Rename { from: "at".to_owned(), to: "seen".to_owned() };
+        let made = change(rename).unwrap().unwrap();
         assert_eq!(
-            (&schema["schema-id"], &made.request["updates"][0]["last-column-id"]),
-            (&json!(5), &json!(9))
-        );
-        let fields = &schema["fields"];
-        assert_eq!(fields[0], json!({"id": 1, "name": "id", "required": true, "type": "long"}));
-        assert_eq!(
-            fields[1],
+            made.request["updates"][0]["schema"]["fields"][1],
             json!({"id": 2, "name": "seen", "required": false, "type": "timestamp", "doc": "when"})
         );
-        assert_eq!(fields[2]["type"], "decimal(12, 2)");
-        assert_eq!((&fields[2]["required"], &fields[3]["id"]), (&json!(false), &json!(8)));
-        assert_eq!(fields[3]["type"]["element-id"], 9);
-        assert!(!made.is_in(&state()));
-    }
-
-    #[test]
-    fn what_is_so_already_is_no_change() {
-        let none = [
-            ColumnChange::Drop { column: "none".to_owned(), if_exists: true },
-            set_type("price", DataType::Decimal128(9, 2)),
-            ColumnChange::DropNotNull { column: "at".to_owned() },
-        ];
-        assert!(change(&none).unwrap().is_none());
-    }
-
-    #[test]
-    fn what_files_do_not_allow_is_refused() {
-        let drop = |column: &str| ColumnChange::Drop { column: column.to_owned(), if_exists: false };
-        for odd in [
-            add("id", DataType::Int32, true),
-            add("more", DataType::Int32, false),
-            add("more", DataType::UInt64, true),
-            drop("at"),
-            drop("id"),
-            drop("none"),
-            set_type("id", DataType::Utf8),
-            set_type("price", DataType::Decimal128(12, 3)),
-            ColumnChange::Rename { from: "at".to_owned(), to: "id".to_owned() },
-            ColumnChange::DropNotNull { column: "id".to_owned() },
-        ] {
-            assert!(change(std::slice::from_ref(&odd)).is_err(), "{odd:?}");
-        }
+        assert!(change(ColumnChange::Drop { column: "id".to_owned(), if_exists: false }).is_err());
+        assert!(change(ColumnChange::DropNotNull { column: "id".to_owned() }).is_err());
     }
 }

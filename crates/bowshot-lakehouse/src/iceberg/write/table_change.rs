@@ -25,9 +25,6 @@ pub(in super::super) enum TableChange {
 
 impl TableChange {
     /// `None` where all is as it is to be.
-    ///
-    /// # Errors
-    /// Those of the changes.
     pub(in super::super) fn new(
         state: &TableState,
         table: (&[String], &str),

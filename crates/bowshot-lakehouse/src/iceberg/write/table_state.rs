@@ -72,8 +72,6 @@ struct SpecField {
 }
 
 impl TableState {
-    /// # Errors
-    /// When the metadata cannot be read.
     pub(in super::super) fn new(whole: Value, file: &Path) -> Result<Self> {
         let metadata = TableMetadata::deserialize(&whole)
             .map_err(|error| bowshot_object_store::Error::corrupt(file, error))?;
@@ -274,17 +272,6 @@ mod tests {
         });
         changes.iter().for_each(|(key, value)| whole[*key] = value.clone());
         TableState::new(whole, Path::new("t")).unwrap()
-    }
-
-    #[test]
-    fn a_target_is_what_the_metadata_say_now() {
-        let state = state(&[]);
-        let target = state.target("t").unwrap();
-        assert_eq!((target.schema_id, target.spec.id, state.current()), (1, 3, None));
-        assert_eq!(target.address("data/x"), "s3://b/t/data/x");
-        let results: Vec<_> =
-            target.spec.partition.iter().map(|field| (field.source, &field.result)).collect();
-        assert_eq!(results, [(Some(1), &DataType::Date32), (None, &DataType::Int32)]);
     }
 
     #[test]

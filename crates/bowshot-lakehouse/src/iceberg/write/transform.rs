@@ -73,9 +73,6 @@ impl Transform {
     }
 
     /// What it makes of the values, which are of a type that [`Self::result`] knows.
-    ///
-    /// # Errors
-    /// Those of Arrow.
     pub(super) fn apply(self, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         match self {
             Self::Identity => Ok(Arc::clone(values)),
@@ -198,44 +195,19 @@ mod tests {
         assert_eq!(hash(&[0, 1, 2, 3], 0), (-188_683_207_i32).cast_unsigned());
     }
 
-    fn one(transform: &str, value: ScalarValue) -> ScalarValue {
-        let values = value.to_array().unwrap();
-        let transform = Transform::parse(transform).unwrap();
-        let made = transform.apply(&values).unwrap();
-        assert_eq!(transform.result(values.data_type()).as_ref(), Some(made.data_type()));
-        ScalarValue::try_from_array(&made, 0).unwrap()
-    }
-
     #[test]
-    fn transforms_are_those_of_the_specification() {
-        let int = |value| ScalarValue::Int32(Some(value));
-        assert_eq!(one("truncate[10]", int(1)), int(0));
-        assert_eq!(one("truncate[10]", int(-1)), int(-10));
-        let decimal = |value| ScalarValue::Decimal128(Some(value), 9, 2);
-        assert_eq!(one("truncate[50]", decimal(1065)), decimal(1050));
-        let text = |text: &str| ScalarValue::Utf8(Some(text.to_owned()));
-        assert_eq!(one("truncate[3]", text("icébérg")), text("icé"));
-        // 2017-11-16T22:31:08 and a moment of 1969.
-        let time = |micros| ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
-        let late = 1_510_871_468_000_000;
-        assert_eq!(one("year", time(late)), int(47));
-        assert_eq!(one("month", time(late)), int(574));
-        assert_eq!(one("day", time(late)), ScalarValue::Date32(Some(17_486)));
-        assert_eq!(one("hour", time(late)), int(419_686));
-        assert_eq!(one("year", time(-1)), int(-1));
-        assert_eq!(one("month", time(-1)), int(-1));
-        assert_eq!(one("day", time(-1)), ScalarValue::Date32(Some(-1)));
-        assert_eq!(one("hour", time(-1)), int(-1));
+    fn nanoseconds_are_in_the_partitions_of_their_microseconds() {
+        let one = |transform: &str, value: ScalarValue| {
+            let made = Transform::parse(transform).unwrap().apply(&value.to_array().unwrap()).unwrap();
+            ScalarValue::try_from_array(&made, 0).unwrap()
+        };
         for transform in ["year", "month", "day", "hour", "bucket[16]"] {
-            for micros in [late, -1] {
+            for micros in [1_510_871_468_000_000, -1] {
                 let nanos = ScalarValue::TimestampNanosecond(Some(micros * 1000 + 1), None);
                 let micros = ScalarValue::TimestampMicrosecond(Some(micros), None);
                 assert_eq!(one(transform, nanos), one(transform, micros), "{transform}");
             }
         }
-        assert_eq!(one("void", int(3)), ScalarValue::Int32(None));
-        assert_eq!(one("bucket[16]", int(34)), int(2_017_239_379 % 16));
-        assert_eq!(one("bucket[16]", ScalarValue::Int64(Some(34))), int(2_017_239_379 % 16));
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! The messages of a file that was screened, with all constants where they are looked for: among the initialisers.
 
+use super::super::messages::{self, AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::Input;
-use super::messages::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::tensors::Kind;
 use crate::error::{Error, Result};
 use crate::limits::{self, within};
-use prost::Message;
 use std::collections::HashSet;
 
 /// Numbers of types of elements in `onnx.proto`.
@@ -16,7 +15,7 @@ pub(super) const TEXT: i32 = 8;
 const DOUBLE: i32 = 11;
 
 pub(super) fn model(bytes: &[u8]) -> Result<ModelProto> {
-    let mut model = ModelProto::decode(bytes).map_err(|error| Error::damaged(error.to_string()))?;
+    let mut model = messages::decode(bytes)?;
     let graph = graph(&mut model)?;
     for node in &graph.node {
         // Of two with one name, the library could take the one that was not looked at.
@@ -61,8 +60,8 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
     let [attribute] = node.attribute.as_slice() else { return None };
     Some(match attribute.name.as_str() {
         "value" => attribute.t.clone()?,
-        "value_float" => floats(Vec::new(), vec![attribute.f]),
-        "value_int" => integers(Vec::new(), vec![attribute.i]),
+        "value_float" => floats(Vec::new(), vec![attribute.f.unwrap_or_default()]),
+        "value_int" => integers(Vec::new(), vec![attribute.i.unwrap_or_default()]),
         "value_floats" => floats(length(&attribute.floats)?, attribute.floats.clone()),
         "value_ints" => integers(length(&attribute.ints)?, attribute.ints.clone()),
         _ => return None,
@@ -106,15 +105,9 @@ pub(super) fn inputs(model: &ModelProto) -> Result<Vec<Input>> {
     let mut columns = 0;
     let mut inputs = Vec::with_capacity(graph.input.len());
     for input in &graph.input {
-        let kind = input.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
-        let kind = kind.ok_or_else(|| no_numbers(&input.name))?;
+        let kind = input.tensor().ok_or_else(|| no_numbers(&input.name))?;
         let elements = Kind::of(kind.elem_type).ok_or_else(|| no_numbers(&input.name))?;
-        let dimensions = kind.shape.as_ref().map_or(&[][..], |shape| &shape.dim);
-        let width = match dimensions {
-            [_, width] => width.dim_value.and_then(|width| usize::try_from(width).ok()),
-            _ => None,
-        };
-        let width = width.filter(|width| *width > 0).ok_or_else(|| {
+        let width = kind.width().filter(|width| *width > 0).ok_or_else(|| {
             Error::unsupported(format!(
                 "the ONNX input `{}` does not say how many columns it has: convert with a fixed width",
                 input.name
@@ -168,5 +161,5 @@ pub(super) fn attribute<'a>(node: &'a NodeProto, name: &str) -> Option<&'a Attri
 
 /// A whole number among the attributes.
 pub(super) fn integer(node: &NodeProto, name: &str) -> Option<i64> {
-    attribute(node, name).map(|attribute| attribute.i)
+    attribute(node, name).map(|attribute| attribute.i.unwrap_or_default())
 }

@@ -4,7 +4,6 @@
 
 mod consistency;
 mod decode;
-mod messages;
 mod onnx_runtime;
 mod operators;
 mod outputs;

@@ -1,7 +1,7 @@
 //! Graphs computed by ONNX Runtime, whose library the operator of the server has named. It is loaded once for the process.
 
+use super::super::messages::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::decode::whole;
-use super::messages::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::tensors::{Numbers, Output, Tensor};
 use crate::error::{Error, Result};
 use ort::environment::Environment;

@@ -1,10 +1,10 @@
 //! What the outputs of a graph mean: numbers, or a class and the probabilities of all classes.
 
-use super::consistency::ROWS;
-use super::decode::{TEXT, attribute, graph, whole};
-use super::messages::{
+use super::super::messages::{
     GraphProto, ModelProto, NodeProto, TensorProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
+use super::consistency::ROWS;
+use super::decode::{TEXT, attribute, graph, whole};
 use super::tensors::{Numbers, Output};
 use crate::error::{Error, Result};
 use crate::limits::{self, within};

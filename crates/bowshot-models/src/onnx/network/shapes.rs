@@ -2,8 +2,8 @@
 //! computes its constant parts, and asks for the memory that their shapes name. Constants of an operator have the sizes that its other
 //! inputs ask for.
 
+use super::super::messages::{ModelProto, NodeProto};
 use super::decode::{attribute, integer, whole};
-use super::messages::{ModelProto, NodeProto};
 use super::{BLOCK, Input, operators};
 use crate::error::{Error, Result};
 use crate::limits::{self, within};

@@ -1,7 +1,6 @@
 //! The store by itself: what is found, what makes room for what, and what becomes of damaged files.
 
 use super::*;
-use crate::cache::RowLocation;
 use crate::cache::file::CacheFile;
 use crate::cache::needs::ColumnNames;
 use crate::cache::shape::{Content, Member, Outer, OuterKind, TableName, Tree};
@@ -108,25 +107,6 @@ fn what_the_joins_need_is_known() {
 }
 
 #[test]
-fn only_the_same_version_with_all_columns_is_found() {
-    let store = store(1 << 20, None);
-    add(&store, "a", 1, 10).expect("fits");
-    assert!(find(&store, "a", 1).is_some());
-    assert!(find(&store, "a", 2).is_none());
-    let other = BTreeSet::from([ColumnRef { table: 1, column: "v".into() }]);
-    assert!(store.find(&shape("a", 1), &[JOIN.to_owned()], &other).is_none());
-}
-
-#[test]
-fn a_newer_version_takes_the_place_of_an_older_one() {
-    let store = store(1 << 20, None);
-    add(&store, "a", 1, 10).expect("fits");
-    add(&store, "a", 2, 10).expect("fits");
-    assert!(find(&store, "a", 1).is_none());
-    assert_eq!(store.sizes(), (BYTES, 0));
-}
-
-#[test]
 fn a_join_on_other_columns_is_not_replaced_by_a_newer_version() {
     let store = store(1 << 20, None);
     let mut other = about("a", 1, 10);
@@ -184,25 +164,6 @@ fn the_join_of_an_earlier_day_leaves_for_that_of_a_later_one() {
     add(&store, "day20210804", 1, 5).expect("fits in place of the day before");
     assert!(find(&store, "day20210803", 1).is_none());
     assert!(add(&store, "day20210802", 1, 4).is_err());
-}
-
-#[test]
-fn what_leaves_memory_is_mapped_from_disk_and_survives_a_restart() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let first = store(BYTES, Some(folder.path()));
-    add(&first, "a", 1, 10).expect("fits");
-    add(&first, "b", 1, 20).expect("fits");
-    let join = find(&first, "a", 1).expect("is on disk");
-    assert_eq!(join.place(), RowLocation::Disk);
-    assert_eq!(join.batches().expect("is read").batches.as_ref(), rows().as_slice());
-    drop(first);
-    let again = store(BYTES, Some(folder.path()));
-    assert_eq!(
-        find(&again, "b", 1).expect("survived").batches().expect("is read").batches.as_ref(),
-        rows().as_slice()
-    );
-    assert!(again.remove(find(&again, "a", 1).expect("is there").id));
-    assert_eq!(files(folder.path()), 2, "one file with its description");
 }
 
 #[test]

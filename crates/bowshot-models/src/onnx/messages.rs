@@ -1,6 +1,7 @@
-//! The messages of ONNX as they go to its library: the fields that are looked at, under the numbers of `onnx.proto`. A field that
-//! stands not here is lost where a file is decoded, so the library never sees it.
+//! The messages of ONNX: the fields that are looked at, under the numbers of `onnx.proto`. A field that stands not here is lost
+//! where a file is decoded, so ONNX' library never sees it.
 
+use crate::error::{Error, Result};
 use prost::Message;
 
 /// Messages: the fields that are read, each with its encoding and its number.
@@ -45,9 +46,9 @@ messages! {
 
     AttributeProto {
         name: String = (string, tag = "1"),
-        f: f32 = (float, tag = "2"),
-        i: i64 = (int64, tag = "3"),
-        s: Vec<u8> = (bytes = "vec", tag = "4"),
+        f: Option<f32> = (float, optional, tag = "2"),
+        i: Option<i64> = (int64, optional, tag = "3"),
+        s: Option<Vec<u8>> = (bytes = "vec", optional, tag = "4"),
         t: Option<TensorProto> = (message, optional, tag = "5"),
         floats: Vec<f32> = (float, repeated, tag = "7"),
         ints: Vec<i64> = (int64, repeated, tag = "8"),
@@ -91,5 +92,24 @@ messages! {
     DimensionProto {
         dim_value: Option<i64> = (int64, optional, tag = "1"),
         dim_param: Option<String> = (string, optional, tag = "2"),
+    }
+}
+
+/// The messages of a file that was screened.
+pub(super) fn decode(bytes: &[u8]) -> Result<ModelProto> {
+    ModelProto::decode(bytes).map_err(|error| Error::damaged(error.to_string()))
+}
+
+impl ValueInfoProto {
+    pub(super) fn tensor(&self) -> Option<&TensorTypeProto> {
+        self.r#type.as_ref()?.tensor_type.as_ref()
+    }
+}
+
+impl TensorTypeProto {
+    /// The second of two dimensions, if it is a number.
+    pub(super) fn width(&self) -> Option<usize> {
+        let [_, width] = self.shape.as_ref()?.dim.as_slice() else { return None };
+        usize::try_from(width.dim_value?).ok()
     }
 }
