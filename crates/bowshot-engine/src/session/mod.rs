@@ -373,42 +373,46 @@ impl EngineSession {
     ///
     /// # Errors
     /// From binding, optimising and physical planning.
-    pub async fn execute(
-        &self,
-        plan: &AuthorizedPlan,
-        parameters: &[RecordBatch],
+    pub fn execute<'a>(
+        &'a self,
+        plan: &'a AuthorizedPlan,
+        parameters: &'a [RecordBatch],
         parallelism: Parallelism,
         layout: Layout,
-    ) -> Result<Execution> {
-        if let Some(execution) = self.look_up(plan, parameters, layout).await? {
-            return Ok(execution);
-        }
-        let mut state = self.state(plan.pinned());
-        if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } = parallelism
-            && !self.seeded.is_seeded()
-        {
-            let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
-            *partitions = streams.max(*partitions);
-        }
-        if plan.is_endless() {
-            // Its rows go out as they come, in the order of their commits: no step may gather a batch of them.
-            let options = &mut state.config_mut().options_mut().execution;
-            options.target_partitions = 1;
-            options.batch_size = ConfigNonZeroUsize::try_new(1).map_err(classify)?;
-        }
-        let run = Run { plan, layout, parallelism, state };
-        let preparing = async {
-            if parameters.is_empty() {
-                Box::pin(query::prepare(self, &run)).await
-            } else {
-                Box::pin(query::prepare_bound(self, &run, parameters)).await
+    ) -> BoxFuture<'a, Result<Execution>> {
+        async move {
+            if let Some(execution) = self.look_up(plan, parameters, layout).await? {
+                return Ok(execution);
             }
-        };
-        let execution = run_blocking_if(!plan.is_small(), preparing).await?;
-        if !self.scratch {
-            self.spare.keep(run.state, &self.context);
+            let mut state = self.state(plan.pinned());
+            if let Parallelism::Streams(streams) | Parallelism::Nodes { streams: Some(streams), .. } =
+                parallelism
+                && !self.seeded.is_seeded()
+            {
+                let partitions = &mut state.config_mut().options_mut().execution.target_partitions;
+                *partitions = streams.max(*partitions);
+            }
+            if plan.is_endless() {
+                // Its rows go out as they come, in the order of their commits: no step may gather a batch of them.
+                let options = &mut state.config_mut().options_mut().execution;
+                options.target_partitions = 1;
+                options.batch_size = ConfigNonZeroUsize::try_new(1).map_err(classify)?;
+            }
+            let run = Run { plan, layout, parallelism, state };
+            let preparing = async {
+                if parameters.is_empty() {
+                    Box::pin(query::prepare(self, &run)).await
+                } else {
+                    Box::pin(query::prepare_bound(self, &run, parameters)).await
+                }
+            };
+            let execution = run_blocking_if(!plan.is_small(), preparing).await?;
+            if !self.scratch {
+                self.spare.keep(run.state, &self.context);
+            }
+            Ok(execution)
         }
-        Ok(execution)
+        .boxed()
     }
 }
 

@@ -27,12 +27,15 @@ impl EngineSession {
     ///
     /// # Errors
     /// `Syntax`, `Invalid`, `NotFound` from planning; `Denied` and `Unsupported` from enforcement.
-    pub async fn plan(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {
-        let noting = self.shared.decider().map(|_| pinned.noting());
-        let pinned = noting.as_ref().unwrap_or(pinned);
-        self.settle_search_path(pinned)?;
-        let planned = run_blocking_if(!is_small(sql), self.plan_text(sql, pinned)).await;
-        planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
+    pub fn plan<'a>(&'a self, sql: &'a str, pinned: &'a Pinned) -> BoxFuture<'a, Result<AuthorizedPlan>> {
+        async move {
+            let noting = self.shared.decider().map(|_| pinned.noting());
+            let pinned = noting.as_ref().unwrap_or(pinned);
+            self.settle_search_path(pinned)?;
+            let planned = run_blocking_if(!is_small(sql), self.plan_text(sql, pinned)).await;
+            planned.map_err(|error| secrets::untold(error, sql, plan::dialect(&self.options())))
+        }
+        .boxed()
     }
 
     async fn plan_text(&self, sql: &str, pinned: &Pinned) -> Result<AuthorizedPlan> {

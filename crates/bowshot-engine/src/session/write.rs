@@ -25,8 +25,9 @@ use bowshot_tables::{Entry, EntryName, Table};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
-use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -51,59 +52,67 @@ impl EngineSession {
     ///
     /// # Errors
     /// From running the query, and for rows that do not fit the table.
-    pub async fn write(&self, sql: &str, plan: &AuthorizedPlan, rows: &[RecordBatch]) -> Result<Written> {
-        let write = effect(plan)?;
-        if let Some(returning) = plan.returning()
-            && let Some(detail) = returning.measured()
-        {
-            return Box::pin(self.measured(write, plan, rows, (returning.as_ref(), detail))).await;
-        }
-        if let Action::Write(change) = plan.action()
-            && !change.before.is_empty()
-        {
-            return Box::pin(self.write_in_steps(change, plan, rows)).await;
-        }
-        if let Some(written) = self.copy(write, plan, rows).await? {
-            return Ok(written);
-        }
-        if let Some(written) = self.change_database(write, plan, rows).await? {
-            return Ok(written);
-        }
-        if rows.is_empty() {
-            parameters::check_none(plan.planned().parameters())?;
-            let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await;
-            let applied = applied.map_err(|error| match plan.pinned().input() {
-                Some(input) => input.located(error),
-                None => error,
-            })?;
-            return self.written(plan, applied).await;
-        }
-        if let Some(all) = batch_insert::all_at_once(write, plan.planned(), rows)? {
-            let applied = self.run(write, all, plan.pinned()).await?;
-            return self.written(plan, applied).await;
-        }
-        let (mut pinned, mut changed, mut last) = (plan.pinned().clone(), 0, LastWrite::default());
-        let mut returned =
-            plan.returning().map(|returning| Returned::new(returning, &self.state(plan.pinned())));
-        for batch in rows {
-            for row in 0..batch.num_rows() {
-                let plan = if pinned.is_same(plan.pinned()) {
-                    plan.clone()
-                } else {
-                    self.plan(sql, &pinned).await?
-                };
-                let planned = plan.planned();
-                let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
-                let applied = self.run(effect(&plan)?, bound, &pinned).await?;
-                last = together(last, applied.last());
-                (pinned, changed) = (applied.pinned, changed + applied.rows);
-                if let (Some(returned), Some(returning)) = (&mut returned, plan.returning()) {
-                    returned.add(returning, applied.touched, &self.state(plan.pinned())).await?;
+    pub fn write<'a>(
+        &'a self,
+        sql: &'a str,
+        plan: &'a AuthorizedPlan,
+        rows: &'a [RecordBatch],
+    ) -> BoxFuture<'a, Result<Written>> {
+        async move {
+            let write = effect(plan)?;
+            if let Some(returning) = plan.returning()
+                && let Some(detail) = returning.measured()
+            {
+                return Box::pin(self.measured(write, plan, rows, (returning.as_ref(), detail))).await;
+            }
+            if let Action::Write(change) = plan.action()
+                && !change.before.is_empty()
+            {
+                return Box::pin(self.write_in_steps(change, plan, rows)).await;
+            }
+            if let Some(written) = self.copy(write, plan, rows).await? {
+                return Ok(written);
+            }
+            if let Some(written) = self.change_database(write, plan, rows).await? {
+                return Ok(written);
+            }
+            if rows.is_empty() {
+                parameters::check_none(plan.planned().parameters())?;
+                let applied = self.run(write, plan.planned().plan().clone(), plan.pinned()).await;
+                let applied = applied.map_err(|error| match plan.pinned().input() {
+                    Some(input) => input.located(error),
+                    None => error,
+                })?;
+                return self.written(plan, applied).await;
+            }
+            if let Some(all) = batch_insert::all_at_once(write, plan.planned(), rows)? {
+                let applied = self.run(write, all, plan.pinned()).await?;
+                return self.written(plan, applied).await;
+            }
+            let (mut pinned, mut changed, mut last) = (plan.pinned().clone(), 0, LastWrite::default());
+            let mut returned =
+                plan.returning().map(|returning| Returned::new(returning, &self.state(plan.pinned())));
+            for batch in rows {
+                for row in 0..batch.num_rows() {
+                    let plan = if pinned.is_same(plan.pinned()) {
+                        plan.clone()
+                    } else {
+                        self.plan(sql, &pinned).await?
+                    };
+                    let planned = plan.planned();
+                    let bound = parameters::bind(planned.plan(), planned.parameters(), batch, row)?;
+                    let applied = self.run(effect(&plan)?, bound, &pinned).await?;
+                    last = together(last, applied.last());
+                    (pinned, changed) = (applied.pinned, changed + applied.rows);
+                    if let (Some(returned), Some(returning)) = (&mut returned, plan.returning()) {
+                        returned.add(returning, applied.touched, &self.state(plan.pinned())).await?;
+                    }
                 }
             }
+            let rows = write.counts().then_some(changed);
+            Ok(Written { pinned, rows, rows_in_all: rows, returned, last })
         }
-        let rows = write.counts().then_some(changed);
-        Ok(Written { pinned, rows, rows_in_all: rows, returned, last })
+        .boxed()
     }
 
     async fn written(&self, plan: &AuthorizedPlan, applied: Applied) -> Result<Written> {
@@ -230,29 +239,37 @@ impl EngineSession {
     ///
     /// # Errors
     /// See [`bowshot_api::Session::ingest`].
-    pub async fn ingest(&self, ingest: &Ingest, rows: BatchStream, pinned: &Pinned) -> Result<Written> {
-        let columns = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
-        self.check_ingest_of(ingest, Some(&columns), pinned).await?;
-        let state = self.lazy_state(pinned);
-        let (names, stores) = (self.names(pinned), self.stores());
-        let name = target_of(ingest, &names);
-        if names.parts.databases.has(&name.catalog) {
-            return self.ingest_into_database(&name, rows, &names).await;
+    pub fn ingest<'a>(
+        &'a self,
+        ingest: &'a Ingest,
+        rows: BatchStream,
+        pinned: &'a Pinned,
+    ) -> BoxFuture<'a, Result<Written>> {
+        async move {
+            let columns = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+            self.check_ingest_of(ingest, Some(&columns), pinned).await?;
+            let state = self.lazy_state(pinned);
+            let (names, stores) = (self.names(pinned), self.stores());
+            let name = target_of(ingest, &names);
+            if names.parts.databases.has(&name.catalog) {
+                return self.ingest_into_database(&name, rows, &names).await;
+            }
+            let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
+            let positions = by_name(&rows.schema(), table.definition(), &name);
+            let positions = positions.map_err(|error| names.access.told_of_columns(&name, error))?;
+            let absent = absent_values(table.definition(), &state, &stores.shared).await?;
+            let exclusive = rows.is_exclusive();
+            let rows = arranged(rows, positions, absent, table.schema());
+            let place = Place { names: &names, stores: &stores, state: &state };
+            let added = apply::adding(&name, &table, &place);
+            let added = if exclusive { added.taking_over() } else { added };
+            let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
+            let changed = bowshot_policy::propagate_rules(pinned, applied.pinned, &names.access)?;
+            let last = LastWrite::default();
+            let rows = Some(applied.rows);
+            Ok(Written { pinned: changed, rows, rows_in_all: rows, returned: None, last })
         }
-        let table = Arc::new(target(ingest, &name, &rows.schema(), &names)?);
-        let positions = by_name(&rows.schema(), table.definition(), &name);
-        let positions = positions.map_err(|error| names.access.told_of_columns(&name, error))?;
-        let absent = absent_values(table.definition(), &state, &stores.shared).await?;
-        let exclusive = rows.is_exclusive();
-        let rows = arranged(rows, positions, absent, table.schema());
-        let place = Place { names: &names, stores: &stores, state: &state };
-        let added = apply::adding(&name, &table, &place);
-        let added = if exclusive { added.taking_over() } else { added };
-        let applied = apply::insert(&name, added, Casts::Exact, rows, &place).await?;
-        let changed = bowshot_policy::propagate_rules(pinned, applied.pinned, &names.access)?;
-        let last = LastWrite::default();
-        let rows = Some(applied.rows);
-        Ok(Written { pinned: changed, rows, rows_in_all: rows, returned: None, last })
+        .boxed()
     }
 
     /// Whether the rows of an ingest go to another database, where they cannot be taken back.

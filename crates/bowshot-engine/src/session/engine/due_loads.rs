@@ -6,6 +6,8 @@ use crate::write::copy::read_options;
 use crate::write::pipes::of_format;
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 use bowshot_tables::Pipe;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
@@ -63,16 +65,19 @@ impl Engine {
     }
 
     /// Looks for files of a pipe; `None` if there is nothing to load, or they cannot be found, which `system.pipes` shows.
-    pub async fn due_load(&self, due: DuePipe) -> Option<DueLoad> {
-        let DuePipe { name, pipe } = due;
-        match self.look_for_files(&name, &pipe).await {
-            Ok(Some(chosen)) => {
-                return Some(DueLoad { id: pipe.id, owner: self.pipe_owner(&pipe), name, chosen });
+    pub fn due_load(&self, due: DuePipe) -> BoxFuture<'_, Option<DueLoad>> {
+        async move {
+            let DuePipe { name, pipe } = due;
+            match self.look_for_files(&name, &pipe).await {
+                Ok(Some(chosen)) => {
+                    return Some(DueLoad { id: pipe.id, owner: self.pipe_owner(&pipe), name, chosen });
+                }
+                Ok(None) => self.shared.parts.tables.note_refresh(pipe.id, None),
+                Err(error) => self.note_pipe(&name, pipe.id, Some(error)),
             }
-            Ok(None) => self.shared.parts.tables.note_refresh(pipe.id, None),
-            Err(error) => self.note_pipe(&name, pipe.id, Some(error)),
+            None
         }
-        None
+        .boxed()
     }
 
     /// Notes how a load has ended, which `system.pipes` and `system.pipe_errors` show.

@@ -11,6 +11,8 @@ use bowshot_policy::rules::{Rules, place_of};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_tables::{Entry, EntryName, Materialized, Snapshot, Table};
 use chrono::{DateTime, Utc};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -60,35 +62,39 @@ impl DueRefresh {
 
 impl Engine {
     /// The views that are to be refreshed now. To be called on the query runtime.
-    pub async fn due_refreshes(&self) -> Vec<DueRefresh> {
-        let store = &self.shared.parts.tables;
-        let (snapshot, now, mut due) = (store.snapshot(), Utc::now(), Vec::new());
-        let is_old = |table: &Table| {
-            let view = table.definition().materialized.as_ref();
-            let timed = view.and_then(|view| Some((view, self.interval(table.id(), view)?)));
-            timed.is_some_and(|(view, every)| {
-                let failed = store.refresh_failure(table.id()).map(|(when, _)| when.elapsed());
-                failed.is_none_or(|rest| rest >= every) && is_older(view, every, now)
-            })
-        };
-        let old = snapshot.tables().filter(|(_, table)| is_old(table));
-        let old: Vec<(EntryName, Arc<Table>)> = old.map(|(name, table)| (name, Arc::clone(table))).collect();
-        for (name, table) in old {
-            let Some(view) = &table.definition().materialized else { continue };
-            if snapshot.is_fresh(view) != Some(true)
-                || Box::pin(self.means_something_else(&name, &table, &snapshot)).await
-            {
-                let (owner, by_server) = (self.owner(&snapshot, &name), self.is_by_server(table.id()));
-                due.push(DueRefresh {
-                    id: table.id(),
-                    owner,
-                    dialect: view.dialect.clone(),
-                    name,
-                    by_server,
-                });
+    pub fn due_refreshes(&self) -> BoxFuture<'_, Vec<DueRefresh>> {
+        async move {
+            let store = &self.shared.parts.tables;
+            let (snapshot, now, mut due) = (store.snapshot(), Utc::now(), Vec::new());
+            let is_old = |table: &Table| {
+                let view = table.definition().materialized.as_ref();
+                let timed = view.and_then(|view| Some((view, self.interval(table.id(), view)?)));
+                timed.is_some_and(|(view, every)| {
+                    let failed = store.refresh_failure(table.id()).map(|(when, _)| when.elapsed());
+                    failed.is_none_or(|rest| rest >= every) && is_older(view, every, now)
+                })
+            };
+            let old = snapshot.tables().filter(|(_, table)| is_old(table));
+            let old: Vec<(EntryName, Arc<Table>)> =
+                old.map(|(name, table)| (name, Arc::clone(table))).collect();
+            for (name, table) in old {
+                let Some(view) = &table.definition().materialized else { continue };
+                if snapshot.is_fresh(view) != Some(true)
+                    || Box::pin(self.means_something_else(&name, &table, &snapshot)).await
+                {
+                    let (owner, by_server) = (self.owner(&snapshot, &name), self.is_by_server(table.id()));
+                    due.push(DueRefresh {
+                        id: table.id(),
+                        owner,
+                        dialect: view.dialect.clone(),
+                        name,
+                        by_server,
+                    });
+                }
             }
+            due
         }
-        due
+        .boxed()
     }
 
     /// How often the server refreshes a view, if it does.

@@ -11,6 +11,8 @@ use bowshot_policy::rules::{Key, place_of};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::DialectName;
 use bowshot_tables::{Definition, Entry, EntryName, Materialized, Snapshot};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -102,27 +104,32 @@ impl Engine {
     ///
     /// # Errors
     /// From the statements that make and drop them; what cannot be made now is tried again by the next call.
-    pub async fn keep_views(&self, suggested: &[SuggestedView]) -> Result<()> {
-        let store = &self.shared.parts.tables;
-        store.forget_dropped_views();
-        let snapshot = store.snapshot();
-        for name in self.useless_views(&snapshot).await {
-            let session = server_session(self, DialectName::Ansi, (DEFAULT_CATALOG, DEFAULT_SCHEMA))?;
-            Box::pin(run(&session, &format!("DROP MATERIALIZED VIEW IF EXISTS {name}"))).await?;
+    pub fn keep_views<'a>(&'a self, suggested: &'a [SuggestedView]) -> BoxFuture<'a, Result<()>> {
+        async move {
+            let store = &self.shared.parts.tables;
+            store.forget_dropped_views();
+            let snapshot = store.snapshot();
+            for name in self.useless_views(&snapshot).await {
+                let session = server_session(self, DialectName::Ansi, (DEFAULT_CATALOG, DEFAULT_SCHEMA))?;
+                Box::pin(run(&session, &format!("DROP MATERIALIZED VIEW IF EXISTS {name}"))).await?;
+            }
+            let snapshot = store.snapshot();
+            self.shared.server_views.retain(|view| snapshot.table(view).is_some());
+            let own = snapshot.tables().filter(|(_, table)| store.view_usage(table.id()).by_server);
+            let taken: u64 = own.map(|(_, table)| table.bytes()).sum();
+            let room = self.view_options().memory_bytes.saturating_sub(taken);
+            let next = suggested.iter().find(|view| {
+                let name = name_of(view);
+                view.bytes <= room
+                    && snapshot.entry(&name).is_none()
+                    && !self.shared.server_views.refuses(&name)
+            });
+            match next {
+                Some(view) if store.has_folder() => Box::pin(self.make_view(view, room)).await,
+                _ => Ok(()),
+            }
         }
-        let snapshot = store.snapshot();
-        self.shared.server_views.retain(|view| snapshot.table(view).is_some());
-        let own = snapshot.tables().filter(|(_, table)| store.view_usage(table.id()).by_server);
-        let taken: u64 = own.map(|(_, table)| table.bytes()).sum();
-        let room = self.view_options().memory_bytes.saturating_sub(taken);
-        let next = suggested.iter().find(|view| {
-            let name = name_of(view);
-            view.bytes <= room && snapshot.entry(&name).is_none() && !self.shared.server_views.refuses(&name)
-        });
-        match next {
-            Some(view) if store.has_folder() => Box::pin(self.make_view(view, room)).await,
-            _ => Ok(()),
-        }
+        .boxed()
     }
 
     /// The names of the server's views that are to go.

@@ -23,7 +23,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -110,35 +111,44 @@ pub struct ViewSuggester {
 
 impl ViewSuggester {
     /// The views that would save most. To be called on the query runtime.
-    pub async fn suggest(&mut self, engine: &Engine, mut queries: Vec<LoggedQuery>) -> Vec<SuggestedView> {
-        // Whoever decides on statements beside the rules was not asked about these.
-        if engine.shared.scratch || engine.shared.decider().is_some() {
-            return Vec::new();
-        }
-        queries.sort_by_key(|query| Reverse(query.took));
-        queries.truncate(MAX_TEXTS);
-        let texts: HashSet<&QueryText> = queries.iter().map(|query| &query.text).collect();
-        self.groupings.retain(|text, _| texts.contains(text));
-        let snapshot = engine.shared.parts.tables.snapshot();
-        let pinned = Pinned::new(snapshot, Arc::clone(&engine.shared.parts.nothing));
-        let mut found = Vec::new();
-        for (at, query) in queries.iter().enumerate() {
-            let groupings = Box::pin(self.groupings(engine, query, &pinned)).await;
-            found.extend(groupings.iter().map(|grouping| (at, query.text.dialect, grouping.clone())));
-        }
-        let mut drafts: Vec<(Duration, Draft)> =
-            drafts(&found).into_iter().map(|draft| (totals(&draft.queries(), &queries).1, draft)).collect();
-        drafts.sort_by_key(|(took, _)| Reverse(*took));
-        drafts.truncate(MAX_DRAFTS);
-        let (mut proved, mut estimated) = (Vec::new(), HashMap::new());
-        for (_, draft) in drafts {
-            if is_worth_it(totals(&draft.queries(), &queries)) {
-                let proof = self.proved(engine, (&draft, &queries), &pinned, &mut estimated);
-                proved.extend(Box::pin(proof).await);
+    pub fn suggest<'a>(
+        &'a mut self,
+        engine: &'a Engine,
+        mut queries: Vec<LoggedQuery>,
+    ) -> BoxFuture<'a, Vec<SuggestedView>> {
+        async move {
+            // Whoever decides on statements beside the rules was not asked about these.
+            if engine.shared.scratch || engine.shared.decider().is_some() {
+                return Vec::new();
             }
+            queries.sort_by_key(|query| Reverse(query.took));
+            queries.truncate(MAX_TEXTS);
+            let texts: HashSet<&QueryText> = queries.iter().map(|query| &query.text).collect();
+            self.groupings.retain(|text, _| texts.contains(text));
+            let snapshot = engine.shared.parts.tables.snapshot();
+            let pinned = Pinned::new(snapshot, Arc::clone(&engine.shared.parts.nothing));
+            let mut found = Vec::new();
+            for (at, query) in queries.iter().enumerate() {
+                let groupings = Box::pin(self.groupings(engine, query, &pinned)).await;
+                found.extend(groupings.iter().map(|grouping| (at, query.text.dialect, grouping.clone())));
+            }
+            let mut drafts: Vec<(Duration, Draft)> = drafts(&found)
+                .into_iter()
+                .map(|draft| (totals(&draft.queries(), &queries).1, draft))
+                .collect();
+            drafts.sort_by_key(|(took, _)| Reverse(*took));
+            drafts.truncate(MAX_DRAFTS);
+            let (mut proved, mut estimated) = (Vec::new(), HashMap::new());
+            for (_, draft) in drafts {
+                if is_worth_it(totals(&draft.queries(), &queries)) {
+                    let proof = self.proved(engine, (&draft, &queries), &pinned, &mut estimated);
+                    proved.extend(Box::pin(proof).await);
+                }
+            }
+            self.rows = estimated;
+            chosen(proved, &queries)
         }
-        self.rows = estimated;
-        chosen(proved, &queries)
+        .boxed()
     }
 
     /// What a query groups; nothing of one that cannot be planned any more, or reads other tables now.
