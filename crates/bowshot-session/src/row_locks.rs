@@ -244,9 +244,9 @@ mod tests {
         let mut waits = Box::pin(second.queue(row(1)).unwrap().granted());
         let mut left = Box::pin(third.queue(row(1)).unwrap().granted());
         let mut last = Box::pin(fourth.queue(row(1)).unwrap().granted());
-        for waits in [&mut waits, &mut left, &mut last] {
-            assert!(waits.now_or_never().is_none());
-        }
+        assert!((&mut waits).now_or_never().is_none());
+        assert!((&mut left).now_or_never().is_none());
+        assert!((&mut last).now_or_never().is_none());
         drop(left);
         drop(first);
         assert!((&mut last).now_or_never().is_none());
