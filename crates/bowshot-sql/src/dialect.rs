@@ -319,8 +319,8 @@ impl Base for Dialect {
         }
         if self.binds_as_postgres() {
             return match &parser.peek_token_ref().token {
-                // A slice of a list, or a field of a map literal.
-                Token::Colon => None,
+                // Else a slice of a list, or a field of a map literal.
+                Token::Colon => infix::ends_key(parser).then(|| Ok(self.prec_unknown())),
                 Token::Word(next) => match operator_word(parser) {
                     Some(word) => Some(Ok(self.prec_value(word.precedence()))),
                     // Where it is an operator, `infix` has said so.

@@ -133,26 +133,54 @@ fn in_list(parser: &mut Parser<'_>, left: &Expr, negated: bool) -> Result<Expr, 
     Ok(Expr::InList { expr: Box::new(left.clone()), list, negated })
 }
 
-/// Whether the `:` that comes next takes a part of a VARIANT, as in `v:a`, and binds as `::` does. Within `[…]` and `{…}` it may stand
-/// between bounds, or behind a key, as in `JSON_OBJECT(…)`.
+/// What a `:` is.
+#[derive(PartialEq)]
+enum Colon {
+    /// It takes a part of a VARIANT, as in `v:a`.
+    Part,
+    /// It stands behind a key of `JSON_OBJECT(…)`.
+    Key,
+    /// Within `[…]` and `{…}` it may stand between bounds, or behind a key.
+    Bracket,
+}
+
+/// Whether the `:` that comes next takes a part of a VARIANT, and binds as `::` does.
 fn takes_part(parser: &Parser<'_>) -> bool {
     let names_part = matches!(parser.peek_nth_token_ref(1).token, Token::Word(_) | Token::LBracket);
-    if !names_part {
-        return false;
-    }
-    let mut closed = 0_usize;
-    for at in (0..=parser.get_current_index()).rev() {
+    names_part && colon(parser) == Colon::Part
+}
+
+/// Whether the `:` that comes next ends a key of `JSON_OBJECT`, whatever the value begins with.
+pub(crate) fn ends_key(parser: &Parser<'_>) -> bool {
+    colon(parser) == Colon::Key
+}
+
+/// What the `:` that comes next is, by the bracket around it and what stands in front of it there.
+fn colon(parser: &Parser<'_>) -> Colon {
+    let last = parser.get_current_index();
+    let (mut closed, mut is_value) = (0_usize, None);
+    for at in (0..=last).rev() {
         match &parser.token_at(at).token {
             Token::RParen | Token::RBracket | Token::RBrace => closed += 1,
             Token::LParen | Token::LBracket | Token::LBrace if closed > 0 => closed -= 1,
-            Token::LParen => return !is_of_json_object(parser, at),
-            Token::LBracket | Token::LBrace => return false,
-            Token::Word(word) if closed == 0 && word.keyword == Keyword::SELECT => return true,
-            Token::SemiColon => return true,
+            Token::LParen if is_value != Some(true) && is_of_json_object(parser, at) => return Colon::Key,
+            Token::LBracket | Token::LBrace => return Colon::Bracket,
+            Token::LParen | Token::SemiColon => break,
+            _ if closed > 0 => {}
+            Token::Word(word) if word.keyword == Keyword::SELECT => break,
+            Token::Word(word) if word.keyword == Keyword::VALUE && at < last => {
+                is_value.get_or_insert(true);
+            }
+            Token::Colon => {
+                is_value.get_or_insert(true);
+            }
+            Token::Comma => {
+                is_value.get_or_insert(false);
+            }
             _ => {}
         }
     }
-    true
+    Colon::Part
 }
 
 /// Whether the bracket at a place opens the members of `JSON_OBJECT`.

@@ -2,7 +2,7 @@
 
 use super::{Values, is_variant_type};
 use arrow::array::{Array, StringArray, StringBuilder};
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Decimal128Type, DecimalType, FieldRef};
 use arrow::error::ArrowError;
 use arrow::json::writer::NullableEncoder;
 use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
@@ -80,9 +80,9 @@ pub fn write_json(value: &Variant<'_, '_>, out: &mut String) {
         Variant::Int64(number) => plain(number, out),
         Variant::Float(number) => float(&format!("{number}"), &format!("{number:?}"), out),
         Variant::Double(number) => float(&format!("{number}"), &format!("{number:?}"), out),
-        Variant::Decimal4(number) => plain(number, out),
-        Variant::Decimal8(number) => plain(number, out),
-        Variant::Decimal16(number) => plain(number, out),
+        Variant::Decimal4(number) => decimal(i128::from(number.integer()), number.scale(), out),
+        Variant::Decimal8(number) => decimal(i128::from(number.integer()), number.scale(), out),
+        Variant::Decimal16(number) => decimal(number.integer(), number.scale(), out),
         Variant::Object(object) => {
             for (index, (name, value)) in object.iter().enumerate() {
                 out.push(if index == 0 { '{' } else { ',' });
@@ -125,6 +125,13 @@ fn scalar_text(value: &Variant<'_, '_>) -> String {
 fn plain(number: impl Display, out: &mut String) {
     // Writing to a string does not fail.
     _ = write!(out, "{number}");
+}
+
+/// All digits, also zeros at the end, as other decimals have them.
+fn decimal(unscaled: i128, scale: u8, out: &mut String) {
+    // A value of more digits than its type has is none, so the scale fits.
+    let scale = i8::try_from(scale).unwrap_or_default();
+    out.push_str(&Decimal128Type::format_decimal(unscaled, DECIMAL128_MAX_PRECISION, scale));
 }
 
 /// JSON has no infinite numbers; they are text. The other form has an exponent where the plain one would be long.
