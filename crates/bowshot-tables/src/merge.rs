@@ -263,7 +263,8 @@ fn merged_segments(sides: &Sides<'_, Table>, apart: bool) -> Option<Vec<Arc<Segm
 }
 
 /// Merges the rows that one side has taken out of a segment into what the other side has made of the same segment: `added` are segments
-/// of the transaction, `there` those of the head; files that have nothing but rows of `known` are taken apart. `false` where there is nothing to merge, `None` if both took out the same row.
+/// of the transaction, `there` those of the head; files that have nothing but rows of `known` are taken apart. `false` where there is
+/// nothing to merge, `None` if both took out the same row.
 fn merge_lost_rows(
     (base, known): (&Arc<Segment>, &HashMap<u64, &Arc<Segment>>),
     added: &mut Vec<Arc<Segment>>,
