@@ -27,7 +27,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module", params=["memory", "durable"])
 def world(request, folder, tmp_path_factory):
     data = "memory" if request.param == "memory" else str(tmp_path_factory.mktemp("data") / "data")
-    with Server(data=data, arguments=["--set", f"storage.exchange_folder={folder}"]) as server, Database(server) as db:
+    arguments = ["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--set", f"storage.exchange_folder={folder}"]
+    with Server(data=data, arguments=arguments) as server, Database(server) as db:
         db.run("CREATE TABLE t (id INT, v VARIANT)")
         for number, value in enumerate(VALUES):
             literal = "NULL" if value is None else f"'{value}'"
@@ -113,7 +114,7 @@ def test_duckdb_reads_ours(world, folder, shredding):
     db.run(f"COPY (SELECT id, v FROM t) TO 'ours.parquet' (FORMAT parquet, OVERWRITE true{shredding})")
     with duckdb.connect() as other:
         path = folder / "ours.parquet"
-        assert other.sql(f"SELECT typeof(v) FROM '{path}' WHERE id = 0").fetchone() == ("VARIANT",)
+        assert other.sql(f"SELECT typeof(v) FROM '{path}' WHERE id = 0").fetchall() == [("VARIANT",)]
         assert loaded(other.sql(f"SELECT id, v::JSON::VARCHAR FROM '{path}' ORDER BY id").fetchall()) == EXPECTED
 
 
@@ -149,7 +150,7 @@ def test_damaged_bytes_are_an_error(tmp_path):
 
 def test_masks_hold(tmp_path):
     users = users_file(tmp_path, passwords={"root": "root", "ann": "ann"}, admins=("root",))
-    with Server(arguments=["--users-file", str(users)]) as server:
+    with Server(data=str(tmp_path / "data"), arguments=["--users-file", str(users)]) as server:
 
         def at(name):
             return dbapi.connect(server.grpc_tcp, db_kwargs={"username": name, "password": name}, autocommit=True)

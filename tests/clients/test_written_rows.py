@@ -30,7 +30,7 @@ VALUES = [
     ("price", "CAST('2.5' AS NUMERIC(10, 2))", Decimal("2.50")),
     ("word", "upper('a') || 'b'", "Ab"),
     ("word", "CAST(TIMESTAMP '2024-02-29 12:00:00' AS TEXT)", "2024-02-29 12:00:00"),
-    ("word", "current_user", "ada"),
+    ("word", "current_user", "anonymous"),
     ("short", "lower('ABC')", "abc"),
     ("short", "lower('ABCD')", psycopg.Error),
     ("raw", "'abc'", b"abc"),

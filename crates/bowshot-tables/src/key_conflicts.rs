@@ -1,9 +1,10 @@
 //! Whether rows that two transactions have put into a table have the same key: each has compared its own with those that it saw.
 
 use super::key_lookup::has_plain_equality;
-use super::segment::{MemoryRows, Segment};
+use super::segment::Segment;
 use super::{Key, Table};
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
 use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use std::collections::HashSet;
@@ -25,12 +26,27 @@ impl NewRows {
     }
 
     pub(super) fn count(&self) -> usize {
-        let new = self.new.as_ref();
-        new.map_or(self.segment.rows(), |new| new.iter().filter(|is_new| **is_new).count())
+        let Some(new) = &self.new else { return self.segment.rows() };
+        (0..new.len()).filter(|row| self.has(*row)).count()
     }
 
     fn has(&self, row: usize) -> bool {
-        self.new.as_ref().is_none_or(|new| new.get(row) != Some(&false))
+        let is_new = self.new.as_ref().is_none_or(|new| new.get(row) != Some(&false));
+        is_new && !self.segment.deleted().contains(row)
+    }
+
+    /// The stored rows, where they are few or in memory. Blocks for those of a file.
+    fn stored(&self, table: &Table) -> Option<RecordBatch> {
+        if let Some(memory) = self.segment.memory() {
+            return Some(memory.batch().clone());
+        }
+        // The background may have moved rows since; a store that is far away is not asked.
+        let is_near = self.segment.file().is_some_and(|file| file.disk().bucket().is_none());
+        if !is_near || self.segment.stored_rows() > MAX_ROWS {
+            return None;
+        }
+        let batches = self.segment.read_stored(&table.schema(), MAX_ROWS).ok()?;
+        concat_batches(&table.schema(), &batches.collect::<Result<Vec<_>, _>>().ok()?).ok()
     }
 }
 
@@ -39,19 +55,23 @@ pub(super) fn may_share_key(table: &Table, ours: &[NewRows], theirs: &[NewRows])
     if ours.is_empty() || theirs.is_empty() {
         return false;
     }
-    let all = || ours.iter().chain(theirs);
-    let is_known = all().all(|rows| rows.segment.memory().is_some());
-    if !is_known || all().map(NewRows::count).sum::<usize>() > MAX_ROWS {
+    if ours.iter().chain(theirs).map(NewRows::count).sum::<usize>() > MAX_ROWS {
         return true;
     }
+    let stored = |rows: &[NewRows]| rows.iter().map(|rows| rows.stored(table)).collect::<Option<Vec<_>>>();
+    let (Some(our_rows), Some(their_rows)) = (stored(ours), stored(theirs)) else { return true };
+    let (ours, theirs) = ((ours, our_rows.as_slice()), (theirs, their_rows.as_slice()));
     table.definition().keys().any(|key| share(table, key, (ours, theirs)).ok().flatten().unwrap_or(true))
 }
+
+/// New rows, and the stored ones among which they are.
+type Stored<'a> = (&'a [NewRows], &'a [RecordBatch]);
 
 /// `None` for keys whose equal values may have other bytes.
 fn share(
     table: &Table,
     key: &Key,
-    (ours, theirs): (&[NewRows], &[NewRows]),
+    (ours, theirs): (Stored<'_>, Stored<'_>),
 ) -> Result<Option<bool>, ArrowError> {
     let (definition, schema) = (table.definition(), table.operator_schema());
     let (mut places, mut fields) = (Vec::new(), Vec::new());
@@ -70,10 +90,13 @@ fn share(
 }
 
 /// The keys of the rows. One with a null is nobody's equal.
-fn keys(converter: &RowConverter, places: &[usize], new: &[NewRows]) -> Result<Vec<OwnedRow>, ArrowError> {
+fn keys(
+    converter: &RowConverter,
+    places: &[usize],
+    (new, stored): Stored<'_>,
+) -> Result<Vec<OwnedRow>, ArrowError> {
     let mut keys = Vec::new();
-    for rows in new {
-        let Some(batch) = rows.segment.memory().map(MemoryRows::batch) else { continue };
+    for (rows, batch) in new.iter().zip(stored) {
         let columns: Vec<ArrayRef> =
             places.iter().filter_map(|place| batch.columns().get(*place)).cloned().collect();
         let converted = converter.convert_columns(&columns)?;

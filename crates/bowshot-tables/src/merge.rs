@@ -230,17 +230,27 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     if !Arc::ptr_eq(definition, changed.definition()) || !Arc::ptr_eq(definition, head.definition()) {
         return None;
     }
-    let mut added = without(changed.shared_segments(), &ids(base));
     // The keys of the added rows were compared with the rows of the base; uniting segments changes none.
     let inserts = changed.edits().inserted != base.edits().inserted;
     let has_keys = definition.keys().next().is_some();
     if has_keys && inserts && may_share_key(base, &new_rows(base, changed), &new_rows(base, head)) {
         return None;
     }
-    let kept = ids(changed);
-    let mut removed: HashSet<u64> = ids(base).difference(&kept).copied().collect();
-    let mut there = head.shared_segments().to_vec();
-    let known = by_id(base);
+    let segments = merged_segments(&sides, false).or_else(|| merged_segments(&sides, true))?;
+    let edits = head.edits().plus(changed.edits().minus(base.edits()));
+    let merged = head.with_segments(segments).with_edits(edits);
+    // Rows that were only moved are those of the head's version.
+    Some(if edits == head.edits() { merged } else { merged.numbered(head.version(), None) })
+}
+
+/// The segments of both sides. A file of the head that was made of segments of the base loses rows as it is, by which later merges know
+/// it, or is taken apart first: then it may lose any number.
+fn merged_segments(sides: &Sides<'_, Table>, apart: bool) -> Option<Vec<Arc<Segment>>> {
+    let (base, changed) = (sides.base, sides.changed);
+    let mut added = without(changed.shared_segments(), &ids(base));
+    let mut removed: HashSet<u64> = ids(base).difference(&ids(changed)).copied().collect();
+    let mut there = sides.head.shared_segments().to_vec();
+    let known = if apart { by_id(base) } else { HashMap::new() };
     for segment in base.shared_segments() {
         if removed.contains(&segment.id()) && merge_lost_rows((segment, &known), &mut added, &mut there)? {
             removed.remove(&segment.id());
@@ -249,14 +259,12 @@ fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let there = taken_apart(base, there, &removed)?;
     let mut segments = without(&there, &removed);
     segments.extend(added);
-    let edits = head.edits().plus(changed.edits().minus(base.edits()));
-    let merged = head.with_segments(segments).with_edits(edits);
-    // Rows that were only moved are those of the head's version.
-    Some(if edits == head.edits() { merged } else { merged.numbered(head.version(), None) })
+    Some(segments)
 }
 
 /// Merges the rows that one side has taken out of a segment into what the other side has made of the same segment: `added` are segments
-/// of the transaction, `there` those of the head. `false` where there is nothing to merge, `None` if both took out the same row.
+/// of the transaction, `there` those of the head; files that have nothing but rows of `known` are taken apart. `false` where there is
+/// nothing to merge, `None` if both took out the same row.
 fn merge_lost_rows(
     (base, known): (&Arc<Segment>, &HashMap<u64, &Arc<Segment>>),
     added: &mut Vec<Arc<Segment>>,
@@ -268,8 +276,7 @@ fn merge_lost_rows(
     let rest_of_base = |segments: &[Arc<Segment>]| {
         segments.iter().enumerate().find_map(|(place, segment)| Some((place, segment.lost_of(base)?)))
     };
-    let made_of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_made_of(base.id()));
-    // A file that has nothing but rows of the base is taken apart: a small one may lose few rows.
+    let made_of_base = |segments: &[Arc<Segment>]| segments.iter().position(|it| it.is_made_of(base));
     let is_taken_apart = |segments: &[Arc<Segment>], at: usize| {
         segments.get(at).is_some_and(|it| {
             it.file().is_some() && !it.is_stored_with(base) && it.parts_among(known).is_some()
@@ -317,10 +324,7 @@ fn merge_lost_rows(
 /// is not there any more.
 fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>>, usize)) -> Option<()> {
     let target = segments.get(at)?;
-    let place = |row: &u32| {
-        if target.is_stored_with(base) { Some(*row) } else { target.place_of_row(base.id(), *row) }
-    };
-    let rows = lost.iter().map(place).collect::<Option<Vec<u32>>>()?;
+    let rows = lost.iter().map(|row| target.place_of_row(base, *row)).collect::<Option<Vec<u32>>>()?;
     if rows.iter().any(|row| target.deleted().contains(*row as usize)) {
         return None;
     }
@@ -333,18 +337,9 @@ fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>
 
 /// The rows of a later state that the base does not have.
 fn new_rows(base: &Table, later: &Table) -> Vec<NewRows> {
-    let there = by_id(base);
-    let is_known = |segment: &Arc<Segment>| {
-        there.contains_key(&segment.id())
-            || there.values().any(|known| segment.is_stored_with(known))
-            || segment.parts_among(&there).is_some()
-    };
-    let unknown = later.shared_segments().iter().filter(|segment| !is_known(segment));
-    let rows = unknown.map(|segment| {
-        // Keys of other ones are not compared.
-        let new = segment.memory().and_then(|_| segment.rows_beyond(&there));
-        NewRows::new(Arc::clone(segment), new)
-    });
+    let there: HashSet<u64> = base.shared_segments().iter().map(|segment| segment.origin()).collect();
+    let unknown = later.shared_segments().iter().filter(|segment| !there.contains(&segment.origin()));
+    let rows = unknown.map(|segment| NewRows::new(Arc::clone(segment), segment.rows_beyond(&there)));
     rows.filter(|rows| rows.count() > 0).collect()
 }
 

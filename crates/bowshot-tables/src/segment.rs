@@ -11,7 +11,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::RowSelection;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::iter;
 use std::sync::{Arc, LazyLock};
@@ -23,6 +23,8 @@ const BATCH_ROWS: usize = 64 << 10;
 pub struct Segment {
     /// Unique in the store.
     id: u64,
+    /// The number under which its rows were first stored: all segments have it that differ only in the rows that are deleted.
+    origin: u64,
     place: Place,
     account: Arc<Account>,
     /// The segments whose rows these are, if it was made of others.
@@ -66,21 +68,34 @@ impl Segment {
         let bytes = retained_bytes(&rows);
         let columns = rows.columns().iter().map(ColumnFacts::of).collect();
         let place = Place::Memory(MemoryRows { _claim: claim, rows, bytes, columns });
-        Ok(Self { id, place, account: Arc::clone(account), parts: None, lookups: Arc::default() })
+        let (account, lookups) = (Arc::clone(account), Arc::default());
+        Ok(Self { id, origin: id, place, account, parts: None, lookups })
     }
 
     /// The rows of a file without those that are deleted.
     pub(super) fn in_file(id: u64, file: StoredFile, deleted: DeletedRows, account: &Arc<Account>) -> Self {
         let (place, account) = (Place::File(file, deleted), Arc::clone(account));
-        Self { id, place, account, parts: None, lookups: Arc::default() }
+        Self { id, origin: id, place, account, parts: None, lookups: Arc::default() }
     }
 
     /// The same rows without some more of the stored ones, under a new number. `None` where they are to be written anew.
     pub(super) fn without_rows(&self, rows: &[u32]) -> Option<Self> {
+        self.with_deleted(rows, self.stored_rows())
+    }
+
+    /// The same as if the file had so many rows.
+    fn with_deleted(&self, rows: &[u32], file_rows: usize) -> Option<Self> {
         let Place::File(file, deleted) = &self.place else { return None };
-        let place = Place::File(file.again(), deleted.with(rows, file.rows())?);
-        let (account, parts) = (Arc::clone(&self.account), self.parts.clone());
-        Some(Self { id: account.number(), place, account, parts, lookups: Arc::clone(&self.lookups) })
+        let place = Place::File(file.again(), deleted.with(rows, file_rows)?);
+        let (id, origin, account) = (self.account.number(), self.origin, Arc::clone(&self.account));
+        Some(Self {
+            id,
+            origin,
+            place,
+            account,
+            parts: self.parts.clone(),
+            lookups: Arc::clone(&self.lookups),
+        })
     }
 
     /// Those of its rows that another segment of the same file has lost; `None` for one of another file. Only for reading.
@@ -96,11 +111,9 @@ impl Segment {
         Self { parts: Some(Parts::united(parts)), ..self }
     }
 
-    /// The same new segment, which remembers that it has the rows that are left of one in memory without these, which are sorted.
+    /// The same new segment, which remembers that it has the rows that are left of another one without these, which are sorted.
     pub(super) fn as_rest_of(mut self: Arc<Self>, whole: &Self, gone: &[u32]) -> Arc<Self> {
-        if whole.memory().is_some()
-            && let Some(rest) = Arc::get_mut(&mut self)
-        {
+        if let Some(rest) = Arc::get_mut(&mut self) {
             rest.parts = Parts::rest(whole, gone);
         }
         self
@@ -112,12 +125,13 @@ impl Segment {
         if rows.is_empty() {
             return Some(Some(Arc::clone(self)));
         }
-        let Some(memory) = self.memory() else {
-            return self.without_rows(rows).map(|left| Some(Arc::new(left)));
-        };
-        if rows.len() >= memory.rows() {
+        if rows.len() >= self.rows() {
             return Some(None);
         }
+        let Some(memory) = self.memory() else {
+            // A small file loses more than a statement takes out of it: it is written anew in the background, not while others wait.
+            return self.with_deleted(rows, usize::MAX).map(|left| Some(Arc::new(left)));
+        };
         let kept: Vec<bool> =
             (0..memory.rows() as u32).map(|row| rows.binary_search(&row).is_err()).collect();
         let left = filter_record_batch(memory.batch(), &BooleanArray::from(kept)).ok()?;
@@ -131,25 +145,35 @@ impl Segment {
         self.parts.as_ref()
     }
 
+    /// See the field.
+    pub(super) fn origin(&self) -> u64 {
+        self.origin
+    }
+
     /// Those of `there` whose rows this segment has, if they are all there.
     pub(super) fn parts_among(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<Arc<Self>>> {
         // The parts still have what was deleted since.
         self.parts.as_ref().filter(|_| self.deleted().is_empty())?.among(there)
     }
 
-    /// Which of the stored rows are of none of `there`; `None` where all are new.
-    pub(super) fn rows_beyond(&self, there: &HashMap<u64, &Arc<Self>>) -> Option<Vec<bool>> {
-        self.parts.as_ref().map(|parts| parts.rows_beyond(there))
+    /// Which of the stored rows were stored under none of these numbers; `None` where all are new.
+    pub(super) fn rows_beyond(&self, origins: &HashSet<u64>) -> Option<Vec<bool>> {
+        self.parts.as_ref().map(|parts| parts.rows_beyond(origins))
     }
 
-    /// Where a stored row of another segment, of which this one was made, is among the stored rows of this one.
-    pub(super) fn place_of_row(&self, segment: u64, row: u32) -> Option<u32> {
-        self.parts.as_ref()?.place_of_row(segment, row)
+    /// Where a stored row of another segment, which is stored with this one or of which this one was made, is among the stored rows of
+    /// this one.
+    pub(super) fn place_of_row(&self, other: &Self, row: u32) -> Option<u32> {
+        if self.is_stored_with(other) {
+            Some(row)
+        } else {
+            self.parts.as_ref()?.place_of_row(other.origin, row)
+        }
     }
 
     /// Whether it was made of a segment and perhaps others.
-    pub(super) fn is_made_of(&self, segment: u64) -> bool {
-        self.parts.as_ref().is_some_and(|parts| parts.have(segment))
+    pub(super) fn is_made_of(&self, other: &Self) -> bool {
+        self.parts.as_ref().is_some_and(|parts| parts.have(other.origin))
     }
 
     /// The stored rows that another segment has and this one has lost, sorted; `None` for one that is not what is left of that one.
@@ -157,14 +181,14 @@ impl Segment {
         if self.is_stored_with(other) {
             return Some(self.deleted().beyond(other.deleted()));
         }
-        let mut lost = self.parts.as_ref()?.lost_of(other.id, self.deleted())?;
+        let mut lost = self.parts.as_ref()?.lost_of(other.origin, self.deleted())?;
         lost.retain(|row| !other.deleted().contains(*row as usize));
         Some(lost)
     }
 
     /// Whether both have the same stored rows, of which others may be deleted.
     pub(super) fn is_stored_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.lookups, &other.lookups)
+        self.origin == other.origin
     }
 
     /// The same rows under a new number.
@@ -174,7 +198,7 @@ impl Segment {
             Place::Memory(rows) => Self::in_memory(id, rows.batch().clone(), &self.account),
             Place::File(file, deleted) => {
                 let again = Self::in_file(id, file.again(), deleted.clone(), &self.account);
-                Ok(Self { lookups: Arc::clone(&self.lookups), ..again })
+                Ok(Self { origin: self.origin, lookups: Arc::clone(&self.lookups), ..again })
             }
         }
     }

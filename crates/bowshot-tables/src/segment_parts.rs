@@ -3,7 +3,7 @@
 
 use super::deleted_rows::DeletedRows;
 use super::segment::Segment;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
@@ -25,6 +25,8 @@ pub(super) struct Parts {
 #[derive(Debug, Clone)]
 struct Part {
     id: u64,
+    /// The number under which the rows were first stored.
+    origin: u64,
     /// Rows as they were stored, deleted ones among them.
     stored: usize,
     /// Those of them that are not in the segment that was made of it.
@@ -88,13 +90,13 @@ impl Parts {
         Some(())
     }
 
-    /// For each row whether it is of none of `there`.
-    pub(super) fn rows_beyond(&self, there: &HashMap<u64, &Arc<Segment>>) -> Vec<bool> {
+    /// For each row whether it was stored under none of these numbers.
+    pub(super) fn rows_beyond(&self, origins: &HashSet<u64>) -> Vec<bool> {
         let mut all = Vec::new();
         for part in &self.direct {
             let rows = match &part.below {
-                _ if there.contains_key(&part.id) => vec![false; part.stored],
-                Some(below) => below.rows_beyond(there),
+                _ if origins.contains(&part.origin) => vec![false; part.stored],
+                Some(below) => below.rows_beyond(origins),
                 None => vec![true; part.stored],
             };
             let left = rows.into_iter().enumerate().filter(|(row, _)| !part.deleted.contains(*row));
@@ -103,19 +105,19 @@ impl Parts {
         all
     }
 
-    /// Whether a segment is among these or below.
-    pub(super) fn have(&self, segment: u64) -> bool {
-        let is_in = |part: &Part| part.below.as_ref().is_some_and(|below| below.have(segment));
-        self.direct.iter().any(|part| part.id == segment || is_in(part))
+    /// Whether what was stored under a number is among these or below.
+    pub(super) fn have(&self, origin: u64) -> bool {
+        let is_in = |part: &Part| part.below.as_ref().is_some_and(|below| below.have(origin));
+        self.direct.iter().any(|part| part.origin == origin || is_in(part))
     }
 
-    /// Where a stored row of a segment is among all rows. `None` if it is not among them.
-    pub(super) fn place_of_row(&self, segment: u64, row: u32) -> Option<u32> {
+    /// Where a row that was stored under a number is among all rows. `None` if it is not among them.
+    pub(super) fn place_of_row(&self, origin: u64, row: u32) -> Option<u32> {
         let mut first = 0;
         for part in &self.direct {
             let place = match &part.below {
-                _ if part.id == segment => Some(row),
-                Some(below) => below.place_of_row(segment, row),
+                _ if part.origin == origin => Some(row),
+                Some(below) => below.place_of_row(origin, row),
                 None => None,
             };
             if let Some(place) = place {
@@ -127,14 +129,14 @@ impl Parts {
         None
     }
 
-    /// The stored rows of a segment, of which alone these are what is left, that are gone, sorted; `deleted` are the rows that have gone
+    /// The rows stored under a number, of which alone these are what is left, that are gone, sorted; `deleted` are the rows that have gone
     /// since.
-    pub(super) fn lost_of(&self, segment: u64, deleted: &DeletedRows) -> Option<Vec<u32>> {
+    pub(super) fn lost_of(&self, origin: u64, deleted: &DeletedRows) -> Option<Vec<u32>> {
         let [part] = self.direct.as_slice() else { return None };
-        let mut lost = if part.id == segment {
+        let mut lost = if part.origin == origin {
             part.deleted.numbers().to_vec()
         } else {
-            part.below.as_ref()?.lost_of(segment, &part.deleted)?
+            part.below.as_ref()?.lost_of(origin, &part.deleted)?
         };
         let since: Vec<u32> = deleted.numbers().iter().map(|row| place_before(&lost, *row)).collect();
         lost.extend(since);
@@ -145,7 +147,8 @@ impl Parts {
 
 impl Part {
     fn from_segment(segment: &Segment, deleted: DeletedRows) -> Self {
-        Self { id: segment.id(), stored: segment.stored_rows(), deleted, below: segment.parts().cloned() }
+        let (id, origin, stored) = (segment.id(), segment.origin(), segment.stored_rows());
+        Self { id, origin, stored, deleted, below: segment.parts().cloned() }
     }
 }
 
@@ -167,7 +170,7 @@ mod tests {
 
     fn part(id: u64, stored: usize, deleted: &[u32], below: Option<Parts>) -> Part {
         let deleted = DeletedRows::default().with(deleted, usize::MAX).unwrap();
-        Part { id, stored, deleted, below: below.map(Arc::new) }
+        Part { id, origin: id, stored, deleted, below: below.map(Arc::new) }
     }
 
     #[test]

@@ -302,9 +302,7 @@ impl Table {
             let before = usize::try_from(position).ok().and_then(|at| earlier.segments.get(at));
             before.is_some_and(|before| {
                 self.segments.iter().any(|now| {
-                    let is_stored = now.id() == before.id() || now.is_stored_with(before);
-                    let place =
-                        if is_stored { Some(row as u32) } else { now.place_of_row(before.id(), row as u32) };
+                    let place = now.place_of_row(before, row as u32);
                     place.is_some_and(|place| !now.deleted().contains(place as usize))
                 })
             })

@@ -6,6 +6,8 @@ use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use std::sync::Arc;
 
 /// `+`, `-` or `*` of two integers of one type.
@@ -70,6 +72,18 @@ impl ScalarUDFImpl for IntegerArithmetic {
         let [left, right] = args.args.as_slice() else { return internal_err!("arithmetic has two sides") };
         integers::compute(self.operator, left, right)
     }
+}
+
+/// The column of an expression that adds a constant to it or subtracts one, and so has another value for each of the column's.
+pub(crate) fn shifted(expression: &Arc<dyn PhysicalExpr>) -> Option<&Column> {
+    let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+    let function = call.fun().inner().downcast_ref::<IntegerArithmetic>()?;
+    let [left, right] = call.args() else { return None };
+    let is_sum = function.operator == Operator::Plus;
+    let (column, constant) =
+        if is_sum && left.downcast_ref::<Literal>().is_some() { (right, left) } else { (left, right) };
+    let is_shift = is_sum || function.operator == Operator::Minus;
+    column.downcast_ref::<Column>().filter(|_| is_shift && constant.downcast_ref::<Literal>().is_some())
 }
 
 fn sides(expr: &Expr) -> Option<(Operator, &Expr, &Expr)> {

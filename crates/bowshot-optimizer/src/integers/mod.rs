@@ -7,12 +7,13 @@ mod literals;
 
 use super::expressions::{in_plan, type_of};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, ScalarUDF, Values};
 use function::IntegerArithmetic;
+pub(crate) use function::shifted;
 pub(super) use literals::IntegerLiterals;
 use std::sync::{Arc, LazyLock};
 
@@ -33,7 +34,29 @@ static FUNCTIONS: LazyLock<[(Operator, Arc<ScalarUDF>); 3]> = LazyLock::new(|| {
 
 /// See the module. Types must have been settled before.
 pub(super) fn integers_in_range(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-    in_plan(plan, checked)
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Values(values) => Ok(in_types_of_columns(values)),
+        other => Ok(Transformed::no(other)),
+    });
+    in_plan(plan.data()?, checked)
+}
+
+/// Rows that are written out, with integers in the types of their columns: the planner gives a CASE the type of its first value, which
+/// may have been widened since.
+fn in_types_of_columns(mut values: Values) -> Transformed<LogicalPlan> {
+    let (nothing, mut has_changed) = (DFSchema::empty(), false);
+    for row in &mut values.values {
+        for (cell, field) in row.iter_mut().zip(values.schema.fields()) {
+            let to = field.data_type();
+            let is_other = |from: DataType| from.is_integer() && to.is_integer() && from != *to;
+            if type_of(cell, &nothing).is_ok_and(is_other) {
+                *cell = Expr::Cast(Cast::new(Box::new(std::mem::take(cell)), to.clone()));
+                has_changed = true;
+            }
+        }
+    }
+    let plan = LogicalPlan::Values(values);
+    if has_changed { Transformed::yes(plan) } else { Transformed::no(plan) }
 }
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

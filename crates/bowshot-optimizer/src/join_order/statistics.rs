@@ -2,6 +2,7 @@
 //! estimate; a plan is correct whatever it says.
 
 use super::selectivity;
+use crate::integers;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{ColumnStatistics, JoinType, ScalarValue, Statistics};
 use datafusion::physical_expr::PhysicalExpr;
@@ -166,10 +167,14 @@ impl Facts {
         }
     }
 
-    /// What is known of an expression: something if it is a column.
+    /// What is known of an expression: something if it is a column, perhaps with a constant added.
     pub(crate) fn column(&self, expression: &Arc<dyn PhysicalExpr>) -> ColumnFacts {
-        let column = expression.downcast_ref::<Column>();
-        column.and_then(|column| self.columns.get(column.index())).copied().unwrap_or_default()
+        let of = |column: &Column| self.columns.get(column.index()).copied().unwrap_or_default();
+        if let Some(column) = expression.downcast_ref::<Column>() {
+            return of(column);
+        }
+        let shifted = integers::shifted(expression).map(of);
+        shifted.map_or_else(ColumnFacts::default, |column| ColumnFacts { range: None, step: 0.0, ..column })
     }
 }
 

@@ -89,6 +89,33 @@ fn a_file_is_written_anew_beside_statements_that_delete_from_it() {
     }
 }
 
+/// The table with a row under another id.
+fn updated(store: &Arc<TableStore>, table: &Table, id: i64) -> Table {
+    let left = without(store, table, id);
+    let new = store.copied(&left, vec![rows([id + 100])]).unwrap();
+    left.append(new.into_iter().collect())
+}
+
+#[test]
+fn a_transaction_goes_on_while_rows_are_moved_and_others_are_changed() {
+    let (_folder, store) = fresh();
+    change(&store, |_| Table::new(Definition { storage: Storage::Durable, ..keyed() }));
+    insert(&store, &rows(0..10));
+    let mut base = store.snapshot();
+    let mut changed = with(&base, updated(&store, &get(&base, "t"), 0));
+    for id in 1..9 {
+        change(&store, |table| updated(&store, &table.unwrap(), id));
+        if id % 2 == 1 {
+            change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+        }
+        let head = store.snapshot();
+        changed = Snapshot::rebased(&base, &changed, &head).unwrap();
+        base = head;
+    }
+    store.commit(&base, &changed).unwrap();
+    assert_eq!(sorted(&now(&store)), [&[9], &(100..109).collect::<Vec<i64>>()[..]].concat());
+}
+
 #[test]
 fn versions_stay_while_other_programs_see_them() {
     let (folder, store) = filled();
