@@ -73,6 +73,7 @@ class Catalog(Web):
         from pyiceberg.schema import Schema
         from pyiceberg.table.metadata import new_table_metadata
         from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+        from pyiceberg.typedef import IcebergBaseModel
 
         key = tuple(namespace.split("\x1f")), new["name"]
         if key[0] not in self.namespaces and not any(space == key[0] for space, _ in self.tables):
@@ -82,11 +83,10 @@ class Catalog(Web):
         place = pathlib.Path(self.warehouse, *key[0], new["name"])
         (place / "metadata").mkdir(parents=True)
         schema, spec = Schema.model_validate(new["schema"]), PartitionSpec.model_validate(new["partition-spec"])
-        version = int(new["properties"]["format-version"])
-        # This writer does not write version 3 itself; its metadata have one number more.
-        properties = {**new["properties"], "format-version": "2"}
-        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", properties)
-        text = json.loads(metadata.model_dump_json()) | ({"format-version": 3, "next-row-id": 0} if version == 3 else {})
+        metadata = new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, f"file://{place}", dict(new["properties"]))
+        # By the class above it: the one of version 3 refuses to be written, and leaves out the number.
+        text = {"next-row-id": 0} if metadata.format_version == 3 else {}
+        text |= json.loads(IcebergBaseModel.model_dump_json(metadata))
         (place / "metadata" / f"00000-{uuid.uuid4()}.metadata.json").write_text(json.dumps(text))
         self.tables[key] = (f"file://{place}/metadata/first", text)
         return 200
