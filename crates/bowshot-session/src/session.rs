@@ -19,7 +19,7 @@ use arrow::record_batch::RecordBatch;
 use async_trait::async_trait;
 use bowshot_api::{
     Answer, BatchStream, ByteStream, ColumnOrigin, Description, Error, ErrorKind, Ingest, Input, LastWrite,
-    Layout, OptionValue, Prepared, PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId,
+    OptionValue, Prepared, PrimaryKey, Principal, Request, Result, SavepointId, Session, SessionId,
     Statement, StatementId, TRACES, TableEntry, TableFilter, TableName, TensorExchange, TransactionEnd,
     TransactionId,
 };
@@ -169,15 +169,6 @@ impl ClientSession {
 
     pub(crate) fn current_options(&self) -> Arc<Options> {
         Arc::clone(&self.options.lock())
-    }
-
-    /// How long a statement may run; zero for no limit.
-    pub(crate) fn timeout(&self) -> Duration {
-        query::timeout(&self.options.lock(), self)
-    }
-
-    fn layout(&self) -> Layout {
-        self.options.lock().layout
     }
 
     pub(crate) fn touch(&self) {

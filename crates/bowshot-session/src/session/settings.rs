@@ -2,15 +2,17 @@
 
 use super::ClientSession;
 use crate::options::{DEFAULT_ISOLATION, ISOLATION, Options};
+use crate::query;
 use crate::session_statements::stop_by_number;
 use crate::setting_lookup::{self, SEARCH_PATH, TIME_ZONE};
 use crate::settings_view;
-use bowshot_api::{Error, ErrorKind, OptionValue, Reason, Result, TransactionId};
+use bowshot_api::{Error, ErrorKind, Layout, OptionValue, Reason, Result, TransactionId};
 use bowshot_engine::{Assignment, DialectName, SESSION_SEARCH_PATH, explicit_schemas, join_path, split_path};
 use bowshot_policy::snapshot::Isolation;
 use bowshot_system_catalog::client::{Client, NamedStatement, OpenCursor, Setting};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// PostgreSQL's default schema.
 const PUBLIC: &str = "public";
@@ -25,6 +27,15 @@ pub(super) fn asked(session: &Weak<ClientSession>) -> Arc<dyn Client> {
 }
 
 impl ClientSession {
+    /// How long a statement may run; zero for no limit.
+    pub(crate) fn timeout(&self) -> Duration {
+        query::timeout(&self.options.lock(), self)
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.options.lock().layout
+    }
+
     /// Whether `SET name` is a session option; others go to the engine.
     pub(crate) fn owns_option(&self, name: &str) -> bool {
         !self.engine.is_scratch() || (setting_lookup::exact(name).is_some() && name != "time_zone")
