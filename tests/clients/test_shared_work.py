@@ -210,13 +210,14 @@ def test_totals_over_the_same_joins_are_computed_together(folder):
 
 
 def test_joins_that_memory_does_not_hold_sort_their_sides(tmp_path):
-    rows = 600_000
-    texts = pa.array([f"{n * 7919 % rows:0200d}" for n in range(rows)])
+    rows = 2_500_000
+    texts = pa.array([f"{n * 7919 % rows:060d}" for n in range(rows)])
     pq.write_table(pa.table({"k": np.arange(rows), "text": texts}), tmp_path / "wide.parquet")
     with computing(tmp_path, environment={"BOWSHOT_LIMITS_QUERY_MEMORY_BYTES": "128MiB"}) as server, Database(server) as db:
         for join, expected in [("JOIN", rows - 9), ("LEFT JOIN", rows)]:
             sql = f"SELECT count(*), count(b.k), max(a.text), max(b.text) FROM wide a {join} wide b ON a.k = b.k + 9"
-            assert db.rows(sql) == [(expected, rows - 9, f"{rows - 1:0200d}", max(texts[:-9].to_pylist()))]
+            assert db.rows(sql) == [(expected, rows - 9, f"{rows - 1:060d}", max(texts[:-9].to_pylist()))]
+        assert "planned with sorted joins" in server.log()
 
 
 def test_totals_of_no_rows(tmp_path):
