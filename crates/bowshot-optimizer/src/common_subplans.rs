@@ -429,7 +429,7 @@ mod tests {
                 3,
                 "SELECT a.k FROM s a, s b, s c WHERE a.r = b.r + 1 AND a.r = c.r - 1 AND a.a > 3 AND a.v = 7",
             ),
-            (2, "SELECT k, a, r FROM s UNION ALL SELECT k, a, a FROM s"),
+            (2, "SELECT k, a, r FROM s UNION ALL SELECT k, a, a AS r FROM s"),
         ] {
             let sql = format!("{windows} {rest}");
             let (_, plan) = optimized(&sql).await;

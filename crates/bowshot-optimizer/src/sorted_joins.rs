@@ -81,7 +81,7 @@ mod tests {
         let builder = builder.with_physical_optimizer_rules(crate::physical(false));
         let context = SessionContext::new_with_state(builder.build());
         for sql in [
-            "CREATE TABLE a AS SELECT value % 7 AS k, value AS v, 'n' || value % 3 AS s FROM range(0, 40)",
+            "CREATE TABLE a AS SELECT value % 7 AS k, value AS v, 'n' || (value % 3) AS s FROM range(0, 40)",
             "CREATE TABLE b AS SELECT CASE WHEN value % 5 > 0 THEN value % 9 END AS k, value AS v FROM range(0, 30)",
             "CREATE TABLE f AS SELECT CAST(value AS DOUBLE) AS k FROM range(0, 9)",
         ] {

@@ -22,7 +22,7 @@ async fn context(wanted: bool, failures: usize, memory: usize) -> SessionContext
     let builder = builder.with_physical_optimizer_rules(crate::physical(false));
     let context = SessionContext::new_with_state(builder.build());
     let sql = "CREATE TABLE t AS SELECT value AS id, CASE WHEN value % 11 > 0 THEN value % 5 END AS p, \
-        'name ' || value % 3 AS s, CASE WHEN value % 7 > 0 THEN value * 37 % 101 END AS v, \
+        'name ' || (value % 3) AS s, CASE WHEN value % 7 > 0 THEN value * 37 % 101 END AS v, \
         CAST(value * 17 % 13 AS DOUBLE) / 4 AS x FROM range(0, 2000)";
     context.sql(sql).await.unwrap().collect().await.unwrap();
     context

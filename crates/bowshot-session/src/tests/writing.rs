@@ -219,6 +219,7 @@ async fn rows_are_locked_until_their_transaction_ends() {
     assert_eq!(second.update(&change(1000)).await.expect("has the lock"), Some(1));
     let stayed = Request::sql("SELECT a FROM t WHERE (a = 1 AND n = 1021) OR (a = 2 AND n = 2)");
     assert_eq!(rows(&server, &stayed).await, 2);
+    run(&second, "DROP TABLE t").await;
     second.close().await;
     becomes_idle(&server).await;
 }

@@ -382,7 +382,7 @@ fn a_failed_commit_changes_nothing() {
     world.commit(|world| world.update(0)).unwrap();
     let head = world.store.snapshot();
     let other =
-        world.update(1).with_entry(&name("new"), Entry::Table(Arc::new(Table::new(definition())))).unwrap();
+        world.update(0).with_entry(&name("new"), Entry::Table(Arc::new(Table::new(definition())))).unwrap();
     assert!(world.commit(|_| other).is_err());
     assert!(Arc::ptr_eq(&head, &world.store.snapshot()));
 }
