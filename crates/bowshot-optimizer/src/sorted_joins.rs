@@ -5,12 +5,14 @@ use crate::join_order::SessionJoinOrder;
 use crate::join_order::statistics::Facts;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinSide, JoinType, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use std::sync::Arc;
@@ -35,7 +37,7 @@ pub(super) fn with_sorted_sides(
         Arc::clone(join.left()),
         Arc::clone(join.right()),
         join.on().to_vec(),
-        join.filter().cloned(),
+        join.filter().map(left_first).transpose()?,
         *join.join_type(),
         vec![SortOptions::default(); join.on().len()],
         join.null_equality(),
@@ -51,11 +53,34 @@ pub(super) fn with_sorted_sides(
     Ok(Some(Arc::new(ProjectionExec::try_new(columns, Arc::new(sorted))?)))
 }
 
+/// The condition with the columns of the left side before those of the right: `SortMergeJoinExec` gives them in that order, whatever
+/// order the condition names, which is the other one where the sides were exchanged.
+fn left_first(filter: &JoinFilter) -> Result<JoinFilter> {
+    let indices = filter.column_indices();
+    let mut order: Vec<usize> = (0..indices.len()).collect();
+    order.sort_by_key(|at| indices.get(*at).is_none_or(|column| column.side != JoinSide::Left));
+    let moved = |expr: Arc<dyn PhysicalExpr>| {
+        let place = expr.downcast_ref::<Column>().and_then(|column| {
+            let place = order.iter().position(|at| *at == column.index())?;
+            Some(Arc::new(Column::new(column.name(), place)) as Arc<dyn PhysicalExpr>)
+        });
+        Ok(place.map_or_else(|| Transformed::no(expr), Transformed::yes))
+    };
+    let condition = Arc::clone(filter.expression()).transform(moved)?.data;
+    let columns = order.iter().filter_map(|at| indices.get(*at).cloned()).collect();
+    Ok(JoinFilter::new(condition, columns, Arc::new(filter.schema().project(&order)?)))
+}
+
 /// Whether rows meet the same partners when they are sorted: not by NaN, and where NULL in a list decides about all rows.
 fn can_be_sorted(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     let mut keys = join.on().iter().map(|(key, _)| key.data_type(&schema));
-    !join.null_aware && join.fetch().is_none() && keys.all(|of| of.is_ok_and(|of| is_comparable(&of)))
+    // There the library looks for rows of neither side in batches without NULL.
+    let is_full = *join.join_type() == JoinType::Full && join.filter().is_some();
+    !is_full
+        && !join.null_aware
+        && join.fetch().is_none()
+        && keys.all(|of| of.is_ok_and(|of| is_comparable(&of)))
 }
 
 /// The types that `SortMergeJoinExec` compares, but for floating-point numbers.
@@ -105,6 +130,7 @@ mod tests {
         for (sql, can_be_sorted) in [
             ("SELECT a.s, b.v FROM a JOIN b ON a.k = b.k", true),
             ("SELECT a.v, b.v FROM a LEFT JOIN b ON a.k = b.k AND a.v < b.v", true),
+            ("SELECT a.v, b.v FROM b LEFT JOIN a ON a.k = b.k AND a.v < b.v", true),
             ("SELECT a.v, b.k FROM a FULL JOIN b ON a.k = b.k", true),
             ("SELECT v FROM a WHERE k IN (SELECT k FROM b WHERE v > 3)", true),
             ("SELECT v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", true),
