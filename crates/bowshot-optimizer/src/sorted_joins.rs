@@ -75,9 +75,13 @@ fn left_first(filter: &JoinFilter) -> Result<JoinFilter> {
 fn can_be_sorted(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     let mut keys = join.on().iter().map(|(key, _)| key.data_type(&schema));
-    // There the library looks for rows of neither side in batches without NULL.
-    let is_full = *join.join_type() == JoinType::Full && join.filter().is_some();
-    !is_full
+    // Others are given conditions on rows without a partner.
+    let is_plain = match join.join_type() {
+        JoinType::Inner => true,
+        JoinType::Full => false,
+        _ => join.filter().is_none(),
+    };
+    is_plain
         && !join.null_aware
         && join.fetch().is_none()
         && keys.all(|of| of.is_ok_and(|of| is_comparable(&of)))
@@ -129,9 +133,10 @@ mod tests {
         let (hashed, once, twice) = (context(0).await, context(1).await, context(2).await);
         for (sql, can_be_sorted) in [
             ("SELECT a.s, b.v FROM a JOIN b ON a.k = b.k", true),
-            ("SELECT a.v, b.v FROM a LEFT JOIN b ON a.k = b.k AND a.v < b.v", true),
-            ("SELECT a.v, b.v FROM b LEFT JOIN a ON a.k = b.k AND a.v < b.v", true),
-            ("SELECT a.v, b.k FROM a FULL JOIN b ON a.k = b.k", true),
+            ("SELECT a.v, b.v FROM a JOIN b ON a.k = b.k AND a.v < b.v", true),
+            ("SELECT a.v, b.v FROM b JOIN a ON a.k = b.k AND a.v < b.v", true),
+            ("SELECT a.v, b.v FROM a LEFT JOIN b ON a.k = b.k AND a.v < b.v", false),
+            ("SELECT a.v, b.v FROM a LEFT JOIN b ON a.k = b.k", true),
             ("SELECT v FROM a WHERE k IN (SELECT k FROM b WHERE v > 3)", true),
             ("SELECT v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", true),
             ("SELECT v FROM a WHERE k NOT IN (SELECT k FROM b)", false),
