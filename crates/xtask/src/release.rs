@@ -11,7 +11,9 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     if args.iter().any(|arg| arg == "--help") {
-        machine::say("--glibc VERSION builds for machines with that C library; other options are for packaging/release.py");
+        machine::say(
+            "--glibc VERSION builds for machines with that C library; other options are for packaging/release.py",
+        );
         return Ok(true);
     }
     let (glibc, args) = split(args)?;
