@@ -212,6 +212,8 @@ SESSION = {
     "schemas": "CommandGetDbSchemas",
     "tables": "CommandGetTables",
     "close": "says nothing of tables",
+    "set_number": "says nothing of tables",
+    "until_closed": "says nothing of tables",
     "unsupported": "an error of ours",
     "message": "a notice of ours",
     "hint": "a notice of ours",

@@ -183,7 +183,7 @@ impl SessionAccess {
     /// `Conflict` when they are others than those that its statements were checked with.
     pub fn check_commit(&self, base: &Pinned) -> Result<()> {
         let newest = self.tables.shared.snapshot();
-        let (before, now) = (base.shared().notes(), newest.notes());
+        let (before, now) = (base.first_rules(), newest.notes());
         if Arc::ptr_eq(before, now) || !takes_away(before.texts(), now.texts()) {
             return Ok(());
         }

@@ -70,6 +70,15 @@ impl Notes {
         }
     }
 
+    /// The same as what a transaction has made of the committed notes `base`.
+    pub(super) fn changed_since(self: &Arc<Self>, base: &Arc<Self>) -> Arc<Self> {
+        if Arc::ptr_eq(self, base) {
+            return Arc::clone(base);
+        }
+        let texts = Arc::clone(&self.texts);
+        Arc::new(Self { texts, base: Some(Arc::clone(base)), read: OnceLock::new() })
+    }
+
     /// The same with other texts; `None` takes a note out.
     pub(super) fn changed(
         self: &Arc<Self>,
@@ -184,6 +193,10 @@ mod tests {
         let mine = with(&base, "b", Some("1"));
         assert!(mine.with_newest(&base).expect("nobody else").same(&mine));
         assert!(mine.with_newest(&newest).expect("merges").same(&notes(&[("b", "1")])));
+        let rebased = mine.with_newest(&newest).expect("merges").changed_since(&newest);
+        assert!(rebased.with_newest(&newest).expect("nobody else").same(&notes(&[("b", "1")])));
+        let later = with(&newest, "c", Some("1"));
+        assert!(rebased.with_newest(&later).expect("merges").same(&notes(&[("b", "1"), ("c", "1")])));
     }
 
     #[test]

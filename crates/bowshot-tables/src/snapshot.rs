@@ -408,7 +408,7 @@ impl Snapshot {
 
     /// A changed copy of the head, which is no new version yet.
     pub(super) fn in_place_of(self, head: &Self) -> Self {
-        Self { version: head.version, ..self }
+        Self { version: head.version, notes: self.notes.changed_since(&head.notes), ..self }
     }
 
     /// Whether both have the very same contents.

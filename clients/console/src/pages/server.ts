@@ -70,7 +70,7 @@ function tablesPage(client: Client, name: string, tables: [string, string][]): P
 }
 
 export const cachesPage = (client: Client): Page => tablesPage(client, "Caches", CACHES);
-export const viewsPage = (client: Client): Page => tablesPage(client, "Views and pipes", VIEWS);
+export const viewsPage = (client: Client): Page => tablesPage(client, "Views", VIEWS);
 export const sourcesPage = (client: Client): Page => tablesPage(client, "Sources", SOURCES);
 export const nodesPage = (client: Client): Page => tablesPage(client, "Nodes", NODES);
 export const accessPage = (client: Client): Page => tablesPage(client, "Access", ACCESS);

@@ -38,7 +38,7 @@ impl SessionTables {
         let newest = self.pin();
         let shared = Snapshot::rebased(base.shared(), changed.shared(), newest.shared())?;
         let own = Snapshot::rebased(base.own(), changed.own(), newest.own())?;
-        Ok([newest.noting_as(base), Pinned::new(shared, own).noting_as(changed)])
+        Ok([newest.moved_on_from(base), Pinned::new(shared, own).noting_as(changed)])
     }
 
     /// Makes the changes between two states visible, all at once. Blocks while the store writes.

@@ -6,7 +6,7 @@ pub mod input;
 
 use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
-use bowshot_tables::{Entry, EntryName, Error, Snapshot};
+use bowshot_tables::{Entry, EntryName, Error, Notes, Snapshot};
 use input::StreamedTable;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -37,11 +37,13 @@ pub struct Pinned {
     found: Option<NameSet>,
     /// What a serializable transaction has read in it and in what was made of it.
     reads: Option<NameSet>,
+    /// The rules by which the first statement of its transaction was checked, where that has moved on since.
+    first_rules: Option<Arc<Notes>>,
 }
 
 impl Pinned {
     pub fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
-        Self { shared, own, input: None, found: None, reads: None }
+        Self { shared, own, input: None, found: None, reads: None, first_rules: None }
     }
 
     /// The same with rows that come along with one statement.
@@ -63,6 +65,17 @@ impl Pinned {
     /// The same tables in another state, and the same notes.
     pub fn noting_as(self, other: &Self) -> Self {
         Self { found: other.found.clone(), reads: other.reads.clone(), ..self }
+    }
+
+    /// The same for a transaction that began with `base`, which is checked by the rules of then when it commits.
+    #[must_use]
+    pub(crate) fn moved_on_from(self, base: &Self) -> Self {
+        Self { first_rules: Some(Arc::clone(base.first_rules())), ..self.noting_as(base) }
+    }
+
+    /// The rules by which the first statement of its transaction was checked.
+    pub(crate) fn first_rules(&self) -> &Arc<Notes> {
+        self.first_rules.as_ref().unwrap_or_else(|| self.shared.notes())
     }
 
     /// The state that a transaction begins with.
