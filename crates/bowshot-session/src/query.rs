@@ -246,7 +246,8 @@ async fn ready(
     let live = planning.live;
     let (authorized, begun) = with_planning_permit(plan_and_begin(session, planning, repeatable)).await?;
     if !matches!(authorized.plan.action(), Action::Transaction(statement) if statement.ends()) {
-        scope.check()?;
+        // It would fail again, however often it is tried.
+        scope.check().inspect_err(|_| *repeatable = false)?;
     }
     match begun {
         Some(_) => Ok((authorized, begun)),

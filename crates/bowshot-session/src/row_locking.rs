@@ -37,26 +37,30 @@ async fn lock_and_plan(
     mut authorized: AuthorizedStatement,
     (scope, live): (&mut Scope, &Arc<RunningStatement>),
 ) -> Result<(AuthorizedStatement, Option<Execution>)> {
-    let mut has_new = false;
+    let engine = session.engine();
     for _ in 0..MAX_PLANNINGS {
-        let keys = session.engine().row_keys(&authorized.plan, &authorized.parameters)?;
-        if keys.is_empty() {
+        engine.check_row_lock(&authorized.plan)?;
+        let keys = engine.row_keys(&authorized.plan, &authorized.parameters)?;
+        let row_lock = authorized.plan.row_lock();
+        if keys.is_empty() && row_lock.is_none() {
             return Ok((authorized, None));
         }
-        let wait = authorized.plan.row_lock().unwrap_or(RowLock::Wait);
+        scope.check_writable()?;
+        let wait = row_lock.unwrap_or(RowLock::Wait);
         let Some(is_new) = take_all(session, &keys, (wait, &mut *scope, live)).await? else {
             let nothing = no_rows(session, &authorized.plan);
             return Ok((authorized, Some(nothing)));
         };
-        has_new |= is_new;
         // What it sees is of a moment at which the rows were locked.
-        let pinned =
-            if is_new { Some(scope.pin_newest(session.engine(), session.isolation())?) } else { None };
+        let pinned = if is_new { Some(scope.pin_newest(engine, session.isolation())?) } else { None };
         let moved = pinned.map(|pinned| live.with_input(pinned));
         match moved.filter(|pinned| !authorized.plan.pinned().is_same(pinned)) {
-            Some(pinned) => authorized.plan = query::plan(session, &authorized.sql, &pinned).await?,
+            Some(pinned) => {
+                authorized.plan = query::plan(session, &authorized.sql, &pinned).await?;
+                live.set_tables(authorized.plan.tables());
+            }
             None => {
-                watch(session, &authorized, (scope, has_new)).await?;
+                watch(session, &authorized, scope).await?;
                 return Ok((authorized, None));
             }
         }
@@ -112,15 +116,11 @@ fn timer(session: &ClientSession, limit: Duration) -> tokio::time::Sleep {
     tokio::time::sleep(limit)
 }
 
-/// Watches the rows that a query has locked: changes that do not name rows by the key do not wait for it.
-async fn watch(
-    session: &ClientSession,
-    authorized: &AuthorizedStatement,
-    (scope, has_new): (&mut Scope, bool),
-) -> Result<()> {
+/// Watches the rows that a query has locked: changes that do not name rows by the key do not wait for it. Of a query that does not, too,
+/// all rows of its tables.
+async fn watch(session: &ClientSession, authorized: &AuthorizedStatement, scope: &mut Scope) -> Result<()> {
     let (engine, AuthorizedStatement { plan, parameters, .. }) = (session.engine(), authorized);
-    if has_new
-        && matches!(plan.action(), Action::Query)
+    if matches!(plan.action(), Action::Query)
         && let Some(state) = scope.seen().cloned()
     {
         let watched = engine.watch_rows(plan, parameters, &state).await?;

@@ -86,11 +86,12 @@ impl HeldLocks {
     /// Takes a lock, unless another transaction has it.
     ///
     /// # Errors
-    /// `LimitReached` with too many locks.
+    /// `LimitReached` with too many locks, of all transactions or of this one: it leaves half of them to others.
     pub(crate) fn take(&mut self, row: RowKey) -> Result<Asked> {
         {
             let mut state = self.locks.state.lock();
-            let is_full = state.rows.len() >= self.locks.max_locks;
+            let most = self.locks.max_locks;
+            let is_full = state.rows.len() >= most || self.rows.len() >= most / 2;
             match state.rows.get(&row) {
                 Some(there) if there.owner == self.owner => return Ok(Asked::Held { is_new: false }),
                 Some(_) => return Ok(Asked::Busy),
@@ -128,8 +129,12 @@ impl HeldLocks {
     }
 
     /// Adds rows that nobody else may change meanwhile.
-    pub(crate) fn watch(&mut self, rows: Vec<WatchedRows>) {
-        self.watched.extend(rows);
+    pub(crate) fn watch(&mut self, all: Vec<WatchedRows>) {
+        for rows in all {
+            if !self.watched.iter().any(|there| there.includes(&rows)) {
+                self.watched.push(rows);
+            }
+        }
     }
 
     /// The rows that nobody else may have changed.
@@ -282,11 +287,13 @@ mod tests {
 
     #[test]
     fn locks_are_few() {
-        let locks = Arc::new(RowLocks { max_locks: 2, ..RowLocks::default() });
-        let mut held = locks.owner();
-        assert!(is_held(&mut held, 1) && is_held(&mut held, 2));
-        assert_eq!(held.take(row(3)).unwrap_err().kind(), ErrorKind::LimitReached);
-        drop(held);
-        assert!(is_held(&mut locks.owner(), 3));
+        let locks = Arc::new(RowLocks { max_locks: 4, ..RowLocks::default() });
+        let [mut first, mut second, mut third] = [(); 3].map(|()| locks.owner());
+        assert!(is_held(&mut first, 1) && is_held(&mut first, 2) && is_held(&mut second, 3));
+        assert_eq!(first.take(row(4)).unwrap_err().kind(), ErrorKind::LimitReached);
+        assert!(is_held(&mut second, 4));
+        assert_eq!(third.take(row(5)).unwrap_err().kind(), ErrorKind::LimitReached);
+        drop(first);
+        assert!(is_held(&mut third, 5));
     }
 }

@@ -62,10 +62,8 @@ impl LockedTransaction {
         let Some((base, made)) = self.change().filter(|(base, made)| !base.is_same(made)) else {
             return Ok(());
         };
-        if let Some(locks) = &self.open.locks {
-            engine.check_watched(locks.watched())?;
-        }
-        engine.commit(base, made).await
+        let watched = self.open.locks.as_ref().map_or(&[][..], HeldLocks::watched);
+        engine.commit_watched((base, made), watched).await
     }
 
     /// Gives its locks to those that wait for them.
@@ -169,6 +167,17 @@ impl Scope {
         match self {
             Self::Alone(_) => Ok(()),
             Self::Within(transaction) => transaction.check(),
+        }
+    }
+
+    /// Checks that it may change and lock rows.
+    ///
+    /// # Errors
+    /// `Invalid` in a transaction that only reads.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self {
+            Self::Alone(_) => Ok(()),
+            Self::Within(transaction) => transaction.check_writable(),
         }
     }
 

@@ -309,6 +309,13 @@ impl Table {
         })
     }
 
+    /// Whether no row of an earlier state was changed or deleted since. Rows may have come.
+    pub fn has_all_rows_of(&self, earlier: &Self) -> bool {
+        self.id == earlier.id
+            && Arc::ptr_eq(&self.definition, &earlier.definition)
+            && self.edits.deleted == earlier.edits.deleted
+    }
+
     /// The table that a provider reads, if it reads all columns of one of ours and nothing else.
     pub fn of_provider(provider: &dyn TableProvider) -> Option<&Arc<Self>> {
         provider.downcast_ref::<TableRows>().and_then(TableRows::whole)

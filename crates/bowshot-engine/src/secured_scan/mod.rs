@@ -403,6 +403,11 @@ pub(crate) fn is_guarded(source: &Arc<dyn TableSource>) -> bool {
     source_as_provider(source).is_ok_and(|table| LayeredTable::layer::<Guarded>(table.as_ref()).is_some())
 }
 
+/// The table behind a guard, for who reads none of its rows.
+pub(crate) fn unguarded(table: &dyn TableProvider) -> &dyn TableProvider {
+    LayeredTable::layer::<Guarded>(table).map_or(table, |guard| guard.raw.as_ref())
+}
+
 impl TableLayer for Guarded {
     fn below(&self, column: &str) -> Option<&dyn TableProvider> {
         self.plain.contains(column).then_some(self.raw.as_ref())

@@ -5,20 +5,28 @@
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::defaults::without_defaults;
 use crate::plan::{self, parameters};
+use crate::secured_scan;
 use crate::session::EngineSession;
 use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
 use crate::write::Write;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::DialectName;
+use bowshot_policy::snapshot::{Isolation, Pinned};
+use bowshot_sql::{DialectName, Privilege};
 use bowshot_tables::Table;
 use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// Rows of parameters up to which a statement locks the rows that it changes: one with more does not take the locks of all others.
+const MAX_KEYS: usize = 1 << 16;
+/// Others may change tables of watched rows so often between the check of these and the commit.
+const MAX_COMMITS: usize = 100;
 
 /// A row by its table and the hash of its primary key. Two rows that are taken for one wait for one another, which is right, if slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,17 +41,45 @@ pub struct RowKey {
 #[derive(Debug, Clone)]
 pub struct WatchedRows {
     seen: Arc<Table>,
-    /// None where no index tells them: then no row of the table may change.
-    addresses: Option<Vec<u64>>,
+    /// The row, and where it is. `None` where that is not known, and where a query names its rows otherwise: then no row of the table may
+    /// change.
+    row: Option<(RowKey, Vec<u64>)>,
+}
+
+impl WatchedRows {
+    /// Whether a change of the other rows is one of these.
+    pub fn includes(&self, other: &Self) -> bool {
+        let key = |rows: &Self| rows.row.as_ref().map(|(key, _)| *key);
+        self.seen.id() == other.seen.id() && (self.row.is_none() || key(self) == key(other))
+    }
 }
 
 impl EngineSession {
+    /// Checks that who asks a query that locks rows may lock them, for which others wait.
+    ///
+    /// # Errors
+    /// `Denied` for who may change no column of its tables.
+    pub fn check_row_lock(&self, plan: &AuthorizedPlan) -> Result<()> {
+        let access = self.gate.access(plan.pinned());
+        if plan.row_lock().is_none() || access.is_everything() {
+            return Ok(());
+        }
+        let locked: HashSet<Uuid> = locked_tables(plan).iter().map(|table| table.id()).collect();
+        for (name, _) in plan.pinned().shared().tables().filter(|(_, table)| locked.contains(&table.id())) {
+            access.check_columns(Privilege::Update, &name, &BTreeSet::new())?;
+        }
+        Ok(())
+    }
+
     /// The rows that a statement changes or locks. None of other statements, and of those that do not name their rows by the whole
     /// primary key.
     ///
     /// # Errors
     /// `Invalid` for parameters that do not fit.
     pub fn row_keys(&self, plan: &AuthorizedPlan, bound: &[RecordBatch]) -> Result<Vec<RowKey>> {
+        if bound.iter().map(RecordBatch::num_rows).sum::<usize>() > MAX_KEYS {
+            return Ok(Vec::new());
+        }
         let Some(rows) = self.keyed_rows(plan) else { return Ok(Vec::new()) };
         let mut keys = Vec::new();
         self.each_binding(plan, bound, |values| keys.extend(rows.row_key(values)))?;
@@ -60,17 +96,21 @@ impl EngineSession {
         bound: &[RecordBatch],
         state: &Pinned,
     ) -> Result<Vec<WatchedRows>> {
-        let Some(rows) = self.keyed_rows(plan) else { return Ok(Vec::new()) };
+        let Some(rows) = self.keyed_rows(plan) else {
+            let tables = locked_tables(plan);
+            let seen = tables.iter().filter_map(|table| table_of(state, table.id()));
+            return Ok(seen.map(|seen| WatchedRows { seen, row: None }).collect());
+        };
         let Some(seen) = table_of(state, rows.table.id()) else { return Ok(Vec::new()) };
         let mut all = Vec::new();
-        self.each_binding(plan, bound, |values| all.push(values.cloned()))?;
+        self.each_binding(plan, bound, |values| all.push((rows.row_key(values), rows.key_values(values))))?;
         let mut watched = Vec::with_capacity(all.len());
-        for values in all {
-            let addresses = match rows.key_values(values.as_ref()) {
-                Some(key) => self.addresses(&seen, &key).await,
-                None => None,
+        for (key, values) in all {
+            let addresses = match &values {
+                Some(values) if key.is_some() => self.addresses(&seen, values).await,
+                _ => None,
             };
-            watched.push(WatchedRows { seen: Arc::clone(&seen), addresses });
+            watched.push(WatchedRows { seen: Arc::clone(&seen), row: key.zip(addresses) });
         }
         Ok(watched)
     }
@@ -89,20 +129,40 @@ impl EngineSession {
     /// # Errors
     /// `Conflict` when somebody has.
     pub fn check_watched(&self, watched: &[WatchedRows]) -> Result<()> {
-        let newest = self.pin();
-        let is_unchanged = |rows: &WatchedRows| {
-            table_of(&newest, rows.seen.id()).is_some_and(|now| {
-                now.same(&rows.seen)
-                    || rows.addresses.as_ref().is_some_and(|places| now.has_rows_at(places, &rows.seen))
-            })
-        };
-        if watched.iter().all(is_unchanged) {
-            return Ok(());
+        check_unchanged(watched, &self.pin())
+    }
+
+    /// Commits what a transaction has made of `base`, unless somebody has changed the rows.
+    ///
+    /// # Errors
+    /// As [`EngineSession::commit`], and `Conflict` when somebody has.
+    pub async fn commit_watched(
+        &self,
+        (base, made): (&Pinned, &Pinned),
+        watched: &[WatchedRows],
+    ) -> Result<()> {
+        // What a serializable transaction has read is checked anyway, the tables of these rows with it.
+        if watched.is_empty() || base.is_serializable() {
+            return self.commit(base, made).await;
         }
-        let message = "a row that the transaction has locked was changed by another transaction";
-        Err(Error::new(ErrorKind::Conflict, message).with_hint(
-            "run the transaction again; whoever changes rows by their whole primary key waits for the lock",
-        ))
+        let ids: HashSet<Uuid> = watched.iter().map(|rows| rows.seen.id()).collect();
+        let mut committed = Ok(());
+        for _ in 0..MAX_COMMITS {
+            let [newest, rebased] = self.rebased(base, made)?;
+            check_unchanged(watched, &newest)?;
+            // From here to the turn of the commit nobody may change their tables.
+            let newest = newest.isolated(Isolation::Serializable);
+            let tables = newest.shared().tables().chain(newest.own().tables());
+            let names = tables.filter(|(_, table)| ids.contains(&table.id()));
+            names.for_each(|(name, _)| newest.note_read(&name));
+            committed = self.commit(&newest, &rebased).await;
+            let is_overtaken = committed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
+                && !Arc::ptr_eq(newest.shared(), self.pin().shared());
+            if !is_overtaken {
+                break;
+            }
+        }
+        committed
     }
 
     fn keyed_rows<'p>(&self, plan: &'p AuthorizedPlan) -> Option<KeyedRows<'p>> {
@@ -183,6 +243,42 @@ impl<'p> KeyedRows<'p> {
     }
 }
 
+/// The tables of this server that a query with FOR UPDATE reads, whoever sees a part of them.
+fn locked_tables(plan: &AuthorizedPlan) -> Vec<Arc<Table>> {
+    let mut found = Vec::new();
+    if plan.row_lock().is_none() {
+        return found;
+    }
+    // A plan that was authorised has been walked before.
+    let _ = plan.planned().form().apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found.extend(scanned_table(scan));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
+}
+
+fn scanned_table(scan: &TableScan) -> Option<Arc<Table>> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    Table::read_by(without_defaults(secured_scan::unguarded(provider.as_ref()))).cloned()
+}
+
+fn check_unchanged(watched: &[WatchedRows], newest: &Pinned) -> Result<()> {
+    let is_unchanged = |rows: &WatchedRows| {
+        table_of(newest, rows.seen.id()).is_some_and(|now| {
+            now.has_all_rows_of(&rows.seen)
+                || rows.row.as_ref().is_some_and(|(_, places)| now.has_rows_at(places, &rows.seen))
+        })
+    };
+    if watched.iter().all(is_unchanged) {
+        return Ok(());
+    }
+    let message = "a row that the transaction has locked was changed by another transaction";
+    Err(Error::new(ErrorKind::Conflict, message)
+        .with_hint("run the transaction again; rows named by their whole primary key are waited for"))
+}
+
 /// Whether these columns, each of which is there once, are those of the primary key.
 fn is_primary(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     let definition = table.definition();
@@ -205,6 +301,7 @@ mod tests {
     use super::*;
     use crate::session::key_lookup::tests::{engine, planned};
     use bowshot_api::Principal;
+    use datafusion::arrow::array::{ArrayRef, Int32Array};
 
     #[test]
     fn rows_are_known_by_their_whole_primary_key() {
@@ -236,6 +333,12 @@ mod tests {
             assert!(known.windows(2).all(|pair| pair[0] == pair[1]), "{known:?}");
             let other = planned(&session, "DELETE FROM t WHERE id = 8").await;
             assert_ne!(session.row_keys(&other, &[]).unwrap(), known[..1]);
+            let bound = planned(&session, "DELETE FROM t WHERE id = $1").await;
+            for (count, locked) in [(2, 2), (MAX_KEYS + 1, 0)] {
+                let ids: ArrayRef = Arc::new(Int32Array::from_iter_values(0..count as i32));
+                let rows = RecordBatch::try_from_iter([("$1", ids)]).unwrap();
+                assert_eq!(session.row_keys(&bound, &[rows]).unwrap().len(), locked, "{count}");
+            }
         });
     }
 
@@ -257,6 +360,38 @@ mod tests {
             session.check_watched(&watched).unwrap();
             change("UPDATE t SET word = 'x' WHERE id = 7").await;
             assert_eq!(session.check_watched(&watched).unwrap_err().kind(), ErrorKind::Conflict);
+        });
+    }
+
+    #[test]
+    fn a_query_that_names_its_rows_otherwise_watches_its_tables() {
+        let engine = engine();
+        engine.runtime().handle().block_on(async {
+            let session = engine.open_session(&Principal::anonymous()).unwrap();
+            let write = async |sql: &str| {
+                let plan = planned(&session, sql).await;
+                let written = session.write(sql, &plan, &[]).await.unwrap();
+                (plan.pinned().clone(), written.pinned)
+            };
+            for sql in [
+                "SELECT * FROM t WHERE id IN (7, 8) FOR UPDATE",
+                "SELECT * FROM t WHERE word = 'word 7' LIMIT 1 FOR UPDATE SKIP LOCKED",
+                "SELECT * FROM (SELECT * FROM t) AS a JOIN t AS b USING (id) FOR UPDATE",
+            ] {
+                let plan = planned(&session, sql).await;
+                let watched = session.watch_rows(&plan, &[], plan.pinned()).await.unwrap();
+                assert!(watched.iter().all(|rows| watched[0].includes(rows)) && !watched.is_empty(), "{sql}");
+                let (base, made) = write("UPDATE t SET word = 'mine' WHERE id = 7").await;
+                let (now, added) = write("INSERT INTO t SELECT max(id) + 1, 'new' FROM t").await;
+                session.commit(&now, &added).await.unwrap();
+                session.commit_watched((&base, &made), &watched).await.unwrap();
+                // The change is the transaction's own, but another one would see it so.
+                let (base, made) = write("DELETE FROM t WHERE id = 8").await;
+                let error = session.commit_watched((&base, &made), &watched).await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
+            }
+            let plain = planned(&session, "SELECT * FROM t").await;
+            assert!(session.watch_rows(&plain, &[], plain.pinned()).await.unwrap().is_empty());
         });
     }
 }

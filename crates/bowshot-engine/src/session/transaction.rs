@@ -100,6 +100,8 @@ impl Transaction {
             return Ok(());
         } else {
             let newest = session.pin().isolated(isolation);
+            // Nothing had run before its savepoints either, and it sees one state.
+            self.savepoints.iter_mut().for_each(|savepoint| savepoint.states = None);
             [newest.clone(), newest]
         };
         self.states = Some(States { base, current });
@@ -136,16 +138,25 @@ impl Transaction {
         self.states.as_ref().map(|states| (&states.base, &states.current))
     }
 
-    /// Takes what a statement has made of [`Transaction::current`].
+    /// Checks that its statements may change and lock rows.
     ///
     /// # Errors
     /// `Invalid` in a transaction that only reads.
-    pub fn keep(&mut self, state: Pinned) -> Result<()> {
+    pub fn check_writable(&self) -> Result<()> {
         if self.read_only {
             return Err(Error::invalid("the transaction is read-only")
                 .with_reason(Reason::ReadOnlyTransaction)
                 .with_hint("end it, and begin one without READ ONLY"));
         }
+        Ok(())
+    }
+
+    /// Takes what a statement has made of [`Transaction::current`].
+    ///
+    /// # Errors
+    /// As [`Transaction::check_writable`].
+    pub fn keep(&mut self, state: Pinned) -> Result<()> {
+        self.check_writable()?;
         self.has_run = true;
         if let Some(states) = &mut self.states {
             states.current = state;
