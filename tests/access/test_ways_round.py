@@ -117,6 +117,40 @@ def test_rights_that_went_before_the_commit(made):
     assert root.rows("SELECT count(*) AS n FROM k") == [("0",)]
 
 
+def test_locks_of_who_may_not_change_rows(made):
+    """Others would wait for somebody who only reads."""
+    root = made.at("root")
+    do(root, "CREATE TABLE pay (id INTEGER PRIMARY KEY, n INTEGER)", "INSERT INTO pay VALUES (1, 0)", "GRANT SELECT ON pay TO carl")
+    for locking in ("FOR UPDATE", "FOR KEY SHARE", "FOR UPDATE SKIP LOCKED"):
+        for rows in ("id = 1", "id IN (1, 2)"):
+            refused(made.at("carl", "postgres"), f"SELECT n FROM pay WHERE {rows} {locking}", "may not change rows")
+    do(root, "GRANT UPDATE (n) ON pay TO carl")
+    assert made.at("carl", "postgres").rows("SELECT n FROM pay WHERE id = 1 FOR UPDATE") == [("0",)]
+
+
+def test_hidden_rows_are_not_waited_for(made):
+    do(
+        made.at("root"),
+        "CREATE TABLE pay (id INTEGER PRIMARY KEY, region VARCHAR)",
+        "INSERT INTO pay VALUES (1, 'EU'), (2, 'US')",
+        "GRANT SELECT, UPDATE ON pay TO carl",
+        "CREATE ROW POLICY pp ON pay FOR carl USING (region = 'EU')",
+    )
+    with transaction(made, "root") as (_, ask):
+        ask("UPDATE pay SET region = 'UK' WHERE id = 2")
+        carl = made.at("carl", "postgres")
+        for id in (2, 3):
+            assert carl.rows(f"SELECT region FROM pay WHERE id = {id} FOR UPDATE NOWAIT") == []
+            assert carl.rows(f"UPDATE pay SET region = 'EU' WHERE id = {id}") == []
+    # Rows behind a policy are watched, since they are not locked.
+    with transaction(made, "carl") as (connection, ask):
+        assert ask("SELECT region FROM pay WHERE id = 1 FOR UPDATE") == [("EU",)]
+        do(made.at("root"), "UPDATE pay SET region = 'EU' WHERE id = 1")
+        ask("UPDATE pay SET region = 'EU' WHERE id = 1")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            connection.commit()
+
+
 def test_columns_that_change_their_names(made):
     root = made.at("root")
     do(

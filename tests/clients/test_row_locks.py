@@ -272,5 +272,79 @@ def test_who_has_locked_a_row_to_read_it_writes_over_no_change_of_others(pair):
         x = one.one("SELECT x FROM locked WHERE id = 1 FOR UPDATE")
         other.run("UPDATE locked SET x = x + 1 WHERE id < 2")
         assert one.code(ends) in ("40001", 1213)
+        if ends != "COMMIT":
+            # It has ended, and is not tried again and again.
+            began = time.monotonic()
+            assert one.code("SELECT x FROM locked") in ("25P02", 1213)
+            assert time.monotonic() - began < 1
         one.run("ROLLBACK")
         assert list(one.run("SELECT id, x FROM locked ORDER BY id")) == [(1, x + 1), (2, 0), (3, 0)]
+
+
+@pytest.mark.parametrize("query", ["SELECT x FROM locked WHERE id IN (1, 2) FOR UPDATE", "SELECT x FROM locked WHERE x = 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"])
+def test_for_update_of_rows_that_are_named_otherwise_loses_no_change(pair, query):
+    one, other = pair
+    one.run("BEGIN")
+    assert one.run(query)[0][0] == 0
+    # Rows that come are nobody's change.
+    other.run("INSERT INTO locked VALUES (4, 0)")
+    one.run("UPDATE locked SET x = 10 WHERE id = 1", "COMMIT", "UPDATE locked SET x = 0 WHERE id = 1")
+    for ends in ("UPDATE locked SET x = 5 WHERE id = 1", "COMMIT"):
+        one.run("BEGIN", "UPDATE locked SET x = 7 WHERE id = 3")
+        x = one.run(query)[0][0]
+        other.run("UPDATE locked SET x = x + 1 WHERE id = 2", "UPDATE locked SET x = x - 1 WHERE id = 2")
+        assert one.code(ends) in ("40001", 1213)
+        one.run("ROLLBACK")
+    assert list(one.run("SELECT id, x FROM locked ORDER BY id")) == [(1, x), (2, 0), (3, 0), (4, 0)]
+
+
+def test_a_savepoint_gives_back_later_locks(pair):
+    one, other = pair
+    one.run("BEGIN", "UPDATE locked SET x = 1 WHERE id = 1", "SAVEPOINT here", "UPDATE locked SET x = 1 WHERE id IN (1, 3)")
+    one.run("UPDATE locked SET x = 1 WHERE id = 2", "SELECT x FROM locked WHERE id = 3 FOR UPDATE")
+    waits = in_background(lambda: other.run("UPDATE locked SET x = x + 10 WHERE id = 2"))
+    one.run("ROLLBACK TO SAVEPOINT here")
+    joined(waits)
+    other.run("UPDATE locked SET x = x + 10 WHERE id >= 3")
+    waits = in_background(lambda: other.run("UPDATE locked SET x = x + 10 WHERE id = 1"))
+    # What was locked before, read anew.
+    assert one.one("SELECT x FROM locked WHERE id = 1 FOR UPDATE") == 1
+    one.run("UPDATE locked SET x = x + 1 WHERE id = 2", "COMMIT")
+    joined(waits)
+    assert list(one.run("SELECT id, x FROM locked ORDER BY id")) == [(1, 11), (2, 11), (3, 10)]
+
+
+def test_a_row_is_watched_although_it_was_locked_before(pair):
+    """Its own change, of no row as yet, is in nobody's way."""
+    one, other = pair
+    one.run("BEGIN", "DELETE FROM locked WHERE id = 9")
+    other.run("INSERT INTO locked VALUES (9, 0)")
+    x = one.one("SELECT x FROM locked WHERE id = 9 FOR UPDATE")
+    other.run("UPDATE locked SET x = x + 1 WHERE id > 8")
+    assert one.code(f"UPDATE locked SET x = {x + 5} WHERE id = 9") in ("40001", 1213)
+    one.run("ROLLBACK")
+    assert one.one("SELECT x FROM locked WHERE id = 9") == 1
+
+
+def test_a_transaction_that_waited_first_keeps_its_state_behind_a_savepoint(pair):
+    one, other = pair
+    one.run("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ" if one.protocol == "postgres"
+            else "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    other.run("BEGIN", "UPDATE locked SET x = 5 WHERE id = 1")
+    one.run("BEGIN", "SAVEPOINT here")
+    waits = in_background(lambda: one.run("UPDATE locked SET x = x + 1 WHERE id = 1"))
+    other.run("COMMIT")
+    joined(waits)
+    assert one.one("SELECT x FROM locked WHERE id = 1") == 6
+    one.run("ROLLBACK TO SAVEPOINT here")
+    assert one.one("SELECT x FROM locked WHERE id = 1") == 5
+    one.run("ROLLBACK")
+
+
+def test_who_only_reads_locks_nothing(pair):
+    one, other = pair
+    for sql in ("SELECT x FROM locked WHERE id = 1 FOR UPDATE", "SELECT x FROM locked WHERE id < 2 FOR SHARE", "UPDATE locked SET x = 1 WHERE id = 1"):
+        one.run("START TRANSACTION READ ONLY")
+        assert one.code(sql) in ("25006", 1792)
+        other.run("SELECT x FROM locked WHERE id = 1 FOR UPDATE NOWAIT")
+        one.run("ROLLBACK")

@@ -49,6 +49,13 @@ pub(crate) struct HeldLocks {
     watched: Vec<WatchedRows>,
 }
 
+/// What a transaction had locked and watched at a moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LocksMark {
+    rows: usize,
+    watched: usize,
+}
+
 /// What comes of asking for a lock.
 #[derive(Debug)]
 pub(crate) enum Asked {
@@ -137,6 +144,21 @@ impl HeldLocks {
         }
     }
 
+    /// What it has locked and watches by now, for [`HeldLocks::return_to`].
+    pub(crate) fn mark(&self) -> LocksMark {
+        LocksMark { rows: self.rows.len(), watched: self.watched.len() }
+    }
+
+    /// Gives the locks that it has taken since to those that wait, and forgets the rows that it watches since.
+    pub(crate) fn return_to(&mut self, mark: LocksMark) {
+        let mut state = self.locks.state.lock();
+        let kept = mark.rows.min(self.rows.len());
+        for row in self.rows.drain(kept..) {
+            state.give_back(row);
+        }
+        self.watched.truncate(mark.watched);
+    }
+
     /// The rows that nobody else may have changed.
     pub(crate) fn watched(&self) -> &[WatchedRows] {
         &self.watched
@@ -145,10 +167,7 @@ impl HeldLocks {
 
 impl Drop for HeldLocks {
     fn drop(&mut self) {
-        let mut state = self.locks.state.lock();
-        for row in self.rows.drain(..) {
-            state.give_back(row);
-        }
+        self.return_to(LocksMark::default());
     }
 }
 
@@ -264,6 +283,19 @@ mod tests {
         drop((third, fourth));
         let state = locks.state.lock();
         assert!(state.rows.is_empty() && state.waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn locks_that_were_taken_since_a_mark_are_given_back() {
+        let locks = Arc::new(RowLocks::default());
+        let [mut first, mut second] = [(); 2].map(|()| locks.owner());
+        assert!(is_held(&mut first, 1));
+        let mark = first.mark();
+        assert!(is_held(&mut first, 2) && is_held(&mut first, 1));
+        let waits = second.queue(row(2)).unwrap().granted();
+        first.return_to(mark);
+        waits.now_or_never().expect("was given back");
+        assert!(!is_held(&mut second, 1) && !is_held(&mut first, 2));
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! The transaction that a statement runs in: its own, or an open one, which it locks until it ends.
 
-use crate::row_locks::{HeldLocks, RowLocks};
-use bowshot_api::{Delivery, Error, Result};
+use crate::row_locks::{HeldLocks, LocksMark, RowLocks};
+use bowshot_api::{Delivery, Error, Result, SavepointId};
 use bowshot_engine::{AuthorizedPlan, EngineSession, Transaction, first_word};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 use parking_lot::Mutex;
@@ -33,11 +33,13 @@ impl LastUse {
 pub(crate) struct OpenTransaction {
     pub(crate) transaction: Transaction,
     locks: Option<HeldLocks>,
+    /// Of its savepoints, and perhaps of some after them that are no more.
+    marks: Vec<LocksMark>,
 }
 
 impl OpenTransaction {
     pub(crate) fn new(read_only: bool) -> Self {
-        Self { transaction: Transaction::new(read_only), locks: None }
+        Self { transaction: Transaction::new(read_only), locks: None, marks: Vec::new() }
     }
 }
 
@@ -66,8 +68,34 @@ impl LockedTransaction {
         engine.commit_watched((base, made), watched).await
     }
 
+    /// Marks what it has changed and locked.
+    ///
+    /// # Errors
+    /// As [`Transaction::savepoint`].
+    pub(crate) fn savepoint(&mut self, name: &str) -> Result<SavepointId> {
+        let OpenTransaction { transaction, locks, marks } = &mut *self.open;
+        marks.truncate(transaction.savepoint_count());
+        let savepoint = transaction.savepoint(name)?;
+        marks.push(locks.as_ref().map(HeldLocks::mark).unwrap_or_default());
+        Ok(savepoint)
+    }
+
+    /// Takes back what it has changed since a savepoint, and gives back what it has locked since.
+    ///
+    /// # Errors
+    /// As [`Transaction::roll_back_to`].
+    pub(crate) fn roll_back_to(&mut self, savepoint: SavepointId) -> Result<()> {
+        let OpenTransaction { transaction, locks, marks } = &mut *self.open;
+        transaction.roll_back_to(savepoint)?;
+        marks.truncate(transaction.savepoint_count());
+        if let (Some(locks), Some(mark)) = (locks, marks.last()) {
+            locks.return_to(*mark);
+        }
+        Ok(())
+    }
+
     /// Gives its locks to those that wait for them.
-    pub(crate) fn release(&mut self) {
+    pub(crate) fn release_locks(&mut self) {
         self.open.locks = None;
     }
 }
@@ -155,7 +183,7 @@ impl Scope {
     pub(crate) fn fail(&mut self) {
         if let Self::Within(transaction) = self {
             transaction.fail();
-            transaction.release();
+            transaction.release_locks();
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::cursors::Cursors;
 use crate::transaction_scope::{LastUse, LockedTransaction, OpenTransaction, Scope};
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId, TransactionEnd, TransactionId};
-use bowshot_engine::{EngineSession, Transaction, TransactionStatement};
+use bowshot_engine::{EngineSession, TransactionStatement};
 use bowshot_policy::snapshot::Isolation;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -131,7 +131,7 @@ impl Transactions {
             TransactionEnd::Commit => transaction.commit(engine).await,
             TransactionEnd::Rollback => Ok(()),
         };
-        transaction.release();
+        transaction.release_locks();
         let end = if ended.is_ok() { end } else { TransactionEnd::Rollback };
         self.cursors.transaction_ended(id, end);
         ended
@@ -230,7 +230,7 @@ impl Transactions {
     /// Ends a savepoint; a rollback closes the cursors declared after it.
     fn end_within(
         &self,
-        (id, transaction): (TransactionId, &mut Transaction),
+        (id, transaction): (TransactionId, &mut LockedTransaction),
         savepoint: SavepointId,
         end: TransactionEnd,
     ) -> Result<()> {

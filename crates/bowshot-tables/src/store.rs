@@ -12,6 +12,7 @@ use super::durable::{
 };
 use super::merge::{Sides, are_unchanged};
 use super::model_files::ModelFiles;
+use super::reads::Reads;
 use super::refresh_failures::RefreshFailures;
 use super::segment::{Segment, without_dead_texts};
 use super::sequences::Numbers;
@@ -66,7 +67,7 @@ struct Request {
     base: Arc<Snapshot>,
     changed: Arc<Snapshot>,
     /// What the transaction has read, where that must not have changed since `base`.
-    reads: BTreeSet<EntryName>,
+    reads: Reads,
     outcome: Mutex<Option<Result<Arc<Snapshot>, Error>>>,
 }
 
@@ -223,7 +224,7 @@ impl TableStore {
     ///
     /// Fails with [`Error::Conflict`], and changes nothing, when another transaction was first.
     pub fn commit(&self, base: &Arc<Snapshot>, changed: &Arc<Snapshot>) -> Result<Arc<Snapshot>, Error> {
-        self.commit_serializable(base, changed, BTreeSet::new())
+        self.commit_serializable(base, changed, Reads::default())
     }
 
     /// The same for a transaction that has read these tables. Where each transaction that writes commits so, all of them are
@@ -234,7 +235,7 @@ impl TableStore {
         &self,
         base: &Arc<Snapshot>,
         changed: &Arc<Snapshot>,
-        reads: BTreeSet<EntryName>,
+        reads: Reads,
     ) -> Result<Arc<Snapshot>, Error> {
         if base.same(changed) {
             return Ok(self.snapshot());
@@ -320,7 +321,7 @@ impl TableStore {
         &self,
         base: &Snapshot,
         changed: &Snapshot,
-        reads: &BTreeSet<EntryName>,
+        reads: &Reads,
     ) -> Result<[Arc<Snapshot>; 2], Error> {
         let head = self.snapshot();
         let rebased = merge(Sides { base, changed, head: head.as_ref() }, reads)?.in_place_of(&head);
@@ -446,8 +447,9 @@ impl TableStore {
 }
 
 /// What a transaction makes of the head, unless that has changed what it has read.
-fn merge(sides: Sides<'_, Snapshot>, reads: &BTreeSet<EntryName>) -> Result<Snapshot, Error> {
-    if are_unchanged(reads, sides.base, sides.head) {
+fn merge(sides: Sides<'_, Snapshot>, reads: &Reads) -> Result<Snapshot, Error> {
+    let are_there = reads.rows.iter().all(|rows| rows.are_in(sides.head));
+    if are_there && are_unchanged(&reads.names, sides.base, sides.head) {
         Snapshot::merge(sides)
     } else {
         Err(Error::NotSerializable)
@@ -455,7 +457,7 @@ fn merge(sides: Sides<'_, Snapshot>, reads: &BTreeSet<EntryName>) -> Result<Snap
 }
 
 /// The same, where every view that commits refresh shows its tables then.
-fn merge_and_check(sides: &Sides<'_, Snapshot>, reads: &BTreeSet<EntryName>) -> Result<Snapshot, Error> {
+fn merge_and_check(sides: &Sides<'_, Snapshot>, reads: &Reads) -> Result<Snapshot, Error> {
     let merged = merge(sides.part(|snapshot| snapshot), reads)?;
     commit_views::check(sides, &merged)?;
     Ok(merged)

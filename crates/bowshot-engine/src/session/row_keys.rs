@@ -10,9 +10,9 @@ use crate::session::EngineSession;
 use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
 use crate::write::Write;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_policy::snapshot::{Isolation, Pinned};
+use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{DialectName, Privilege};
-use bowshot_tables::Table;
+use bowshot_tables::{SeenRows, Table};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
@@ -25,8 +25,6 @@ use uuid::Uuid;
 
 /// Rows of parameters up to which a statement locks the rows that it changes: one with more does not take the locks of all others.
 const MAX_KEYS: usize = 1 << 16;
-/// Others may change tables of watched rows so often between the check of these and the commit.
-const MAX_COMMITS: usize = 100;
 
 /// A row by its table and the hash of its primary key. Two rows that are taken for one wait for one another, which is right, if slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,17 +38,17 @@ pub struct RowKey {
 /// Rows that a transaction has locked to read them, as they were then.
 #[derive(Debug, Clone)]
 pub struct WatchedRows {
-    seen: Arc<Table>,
-    /// The row, and where it is. `None` where that is not known, and where a query names its rows otherwise: then no row of the table may
-    /// change.
-    row: Option<(RowKey, Vec<u64>)>,
+    rows: SeenRows,
+    /// The row, where an index tells it. `None` where it does not, and where a query names its rows otherwise: then no row of the table
+    /// may change.
+    key: Option<RowKey>,
 }
 
 impl WatchedRows {
     /// Whether a change of the other rows is one of these.
     pub fn includes(&self, other: &Self) -> bool {
-        let key = |rows: &Self| rows.row.as_ref().map(|(key, _)| *key);
-        self.seen.id() == other.seen.id() && (self.row.is_none() || key(self) == key(other))
+        let is_same_table = self.rows.table.id() == other.rows.table.id();
+        is_same_table && (self.key.is_none() || self.key == other.key)
     }
 }
 
@@ -98,19 +96,22 @@ impl EngineSession {
     ) -> Result<Vec<WatchedRows>> {
         let Some(rows) = self.keyed_rows(plan) else {
             let tables = locked_tables(plan);
-            let seen = tables.iter().filter_map(|table| table_of(state, table.id()));
-            return Ok(seen.map(|seen| WatchedRows { seen, row: None }).collect());
+            let tables = tables.iter().filter_map(|table| state.shared().table(table.id()));
+            let rows = tables.map(|table| SeenRows { table: Arc::clone(table), addresses: None });
+            return Ok(rows.map(|rows| WatchedRows { rows, key: None }).collect());
         };
-        let Some(seen) = table_of(state, rows.table.id()) else { return Ok(Vec::new()) };
+        // Nobody else changes the tables of the session.
+        let Some(table) = state.shared().table(rows.table.id()) else { return Ok(Vec::new()) };
         let mut all = Vec::new();
         self.each_binding(plan, bound, |values| all.push((rows.row_key(values), rows.key_values(values))))?;
         let mut watched = Vec::with_capacity(all.len());
         for (key, values) in all {
             let addresses = match &values {
-                Some(values) if key.is_some() => self.addresses(&seen, values).await,
+                Some(values) if key.is_some() => self.addresses(table, values).await,
                 _ => None,
             };
-            watched.push(WatchedRows { seen: Arc::clone(&seen), row: key.zip(addresses) });
+            let key = key.filter(|_| addresses.is_some());
+            watched.push(WatchedRows { rows: SeenRows { table: Arc::clone(table), addresses }, key });
         }
         Ok(watched)
     }
@@ -129,7 +130,13 @@ impl EngineSession {
     /// # Errors
     /// `Conflict` when somebody has.
     pub fn check_watched(&self, watched: &[WatchedRows]) -> Result<()> {
-        check_unchanged(watched, &self.pin())
+        let newest = self.pin();
+        if watched.iter().all(|watched| watched.rows.are_in(newest.shared())) {
+            return Ok(());
+        }
+        let message = "a row that the transaction has locked was changed by another transaction";
+        Err(Error::new(ErrorKind::Conflict, message)
+            .with_hint("run the transaction again; rows named by their whole primary key are waited for"))
     }
 
     /// Commits what a transaction has made of `base`, unless somebody has changed the rows.
@@ -141,28 +148,9 @@ impl EngineSession {
         (base, made): (&Pinned, &Pinned),
         watched: &[WatchedRows],
     ) -> Result<()> {
-        // What a serializable transaction has read is checked anyway, the tables of these rows with it.
-        if watched.is_empty() || base.is_serializable() {
-            return self.commit(base, made).await;
-        }
-        let ids: HashSet<Uuid> = watched.iter().map(|rows| rows.seen.id()).collect();
-        let mut committed = Ok(());
-        for _ in 0..MAX_COMMITS {
-            let [newest, rebased] = self.rebased(base, made)?;
-            check_unchanged(watched, &newest)?;
-            // From here to the turn of the commit nobody may change their tables.
-            let newest = newest.isolated(Isolation::Serializable);
-            let tables = newest.shared().tables().chain(newest.own().tables());
-            let names = tables.filter(|(_, table)| ids.contains(&table.id()));
-            names.for_each(|(name, _)| newest.note_read(&name));
-            committed = self.commit(&newest, &rebased).await;
-            let is_overtaken = committed.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict)
-                && !Arc::ptr_eq(newest.shared(), self.pin().shared());
-            if !is_overtaken {
-                break;
-            }
-        }
-        committed
+        self.check_watched(watched)?;
+        let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
+        self.commit(&base.clone().watching(rows), made).await
     }
 
     fn keyed_rows<'p>(&self, plan: &'p AuthorizedPlan) -> Option<KeyedRows<'p>> {
@@ -264,21 +252,6 @@ fn scanned_table(scan: &TableScan) -> Option<Arc<Table>> {
     Table::read_by(without_defaults(secured_scan::unguarded(provider.as_ref()))).cloned()
 }
 
-fn check_unchanged(watched: &[WatchedRows], newest: &Pinned) -> Result<()> {
-    let is_unchanged = |rows: &WatchedRows| {
-        table_of(newest, rows.seen.id()).is_some_and(|now| {
-            now.has_all_rows_of(&rows.seen)
-                || rows.row.as_ref().is_some_and(|(_, places)| now.has_rows_at(places, &rows.seen))
-        })
-    };
-    if watched.iter().all(is_unchanged) {
-        return Ok(());
-    }
-    let message = "a row that the transaction has locked was changed by another transaction";
-    Err(Error::new(ErrorKind::Conflict, message)
-        .with_hint("run the transaction again; rows named by their whole primary key are waited for"))
-}
-
 /// Whether these columns, each of which is there once, are those of the primary key.
 fn is_primary(table: &Table, columns: &[(usize, &Expr)]) -> bool {
     let definition = table.definition();
@@ -290,10 +263,6 @@ fn is_primary(table: &Table, columns: &[(usize, &Expr)]) -> bool {
         .primary_key
         .as_ref()
         .is_some_and(|key| key.columns.len() == columns.len() && key.columns.iter().all(is_there))
-}
-
-fn table_of(state: &Pinned, id: Uuid) -> Option<Arc<Table>> {
-    state.shared().table(id).or_else(|| state.own().table(id)).cloned()
 }
 
 #[cfg(test)]
@@ -385,9 +354,12 @@ mod tests {
                 let (now, added) = write("INSERT INTO t SELECT max(id) + 1, 'new' FROM t").await;
                 session.commit(&now, &added).await.unwrap();
                 session.commit_watched((&base, &made), &watched).await.unwrap();
-                // The change is the transaction's own, but another one would see it so.
                 let (base, made) = write("DELETE FROM t WHERE id = 8").await;
                 let error = session.commit_watched((&base, &made), &watched).await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
+                // A commit that takes its turn after the check finds it too.
+                let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
+                let error = session.commit(&base.watching(rows), &made).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
             }
             let plain = planned(&session, "SELECT * FROM t").await;

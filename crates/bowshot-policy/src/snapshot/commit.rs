@@ -48,7 +48,7 @@ impl SessionTables {
     /// nothing has changed on both.
     pub fn commit(&self, base: &Pinned, changed: &Pinned) -> Result<()> {
         let reads = base.reads();
-        let reads_own = reads.iter().any(|name| name.catalog == TEMPORARY_CATALOG);
+        let reads_own = reads.names.iter().any(|name| name.catalog == TEMPORARY_CATALOG);
         if Arc::ptr_eq(base.own(), changed.own()) && !reads_own {
             let _turn = self.turn.read();
             self.shared.commit_serializable(base.shared(), changed.shared(), reads)?;
@@ -56,7 +56,7 @@ impl SessionTables {
         }
         let _turn = self.turn.write();
         // Nobody else commits to this side during the turn.
-        self.own.check_unchanged(base.own(), &reads)?;
+        self.own.check_unchanged(base.own(), &reads.names)?;
         let mut both = Both::begin(self);
         // First the side that is easily put back.
         self.own.commit(base.own(), changed.own())?;

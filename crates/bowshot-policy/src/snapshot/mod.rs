@@ -6,7 +6,7 @@ pub mod input;
 
 use bowshot_api::Result;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
-use bowshot_tables::{Entry, EntryName, Error, Notes, Snapshot};
+use bowshot_tables::{Entry, EntryName, Error, Notes, Reads, SeenRows, Snapshot};
 use input::StreamedTable;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -37,13 +37,23 @@ pub struct Pinned {
     found: Option<NameSet>,
     /// What a serializable transaction has read in it and in what was made of it.
     reads: Option<NameSet>,
+    /// Rows that a transaction has locked to read them.
+    watched: Arc<[SeenRows]>,
     /// The rules by which the first statement of its transaction was checked, where that has moved on since.
     first_rules: Option<Arc<Notes>>,
 }
 
 impl Pinned {
     pub fn new(shared: Arc<Snapshot>, own: Arc<Snapshot>) -> Self {
-        Self { shared, own, input: None, found: None, reads: None, first_rules: None }
+        Self {
+            shared,
+            own,
+            input: None,
+            found: None,
+            reads: None,
+            watched: Arc::default(),
+            first_rules: None,
+        }
     }
 
     /// The same with rows that come along with one statement.
@@ -64,7 +74,14 @@ impl Pinned {
 
     /// The same tables in another state, and the same notes.
     pub fn noting_as(self, other: &Self) -> Self {
-        Self { found: other.found.clone(), reads: other.reads.clone(), ..self }
+        let (found, reads) = (other.found.clone(), other.reads.clone());
+        Self { found, reads, watched: Arc::clone(&other.watched), ..self }
+    }
+
+    /// The same for a commit before which nobody may have changed these rows.
+    #[must_use]
+    pub fn watching(self, rows: Vec<SeenRows>) -> Self {
+        Self { watched: rows.into(), ..self }
     }
 
     /// The same for a transaction that began with `base`, which is checked by the rules of then when it commits.
@@ -101,9 +118,9 @@ impl Pinned {
         all(self.found.as_ref())
     }
 
-    /// The tables that must not have changed when a transaction that began with this state writes.
-    pub fn reads(&self) -> BTreeSet<EntryName> {
-        all(self.reads.as_ref())
+    /// What must not have changed when a transaction that began with this state writes.
+    pub fn reads(&self) -> Reads {
+        Reads { names: all(self.reads.as_ref()), rows: self.watched.to_vec() }
     }
 
     /// Whether a serializable transaction wants to know what is read.

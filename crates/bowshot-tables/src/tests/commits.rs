@@ -1,6 +1,7 @@
 //! The rules of a commit, one by one. `t` has three segments; two transactions begin with the same base.
 
 use super::*;
+use crate::{Reads, SeenRows};
 use bowshot_api::ErrorKind;
 use std::collections::BTreeSet;
 
@@ -421,7 +422,7 @@ fn small_segments_are_united() {
 #[test]
 fn a_serializable_commit_needs_what_it_has_read_as_it_was() {
     let world = unkeyed();
-    let reads = || BTreeSet::from([name("t"), name("not_there")]);
+    let reads = || Reads { names: BTreeSet::from([name("t"), name("not_there")]), ..Reads::default() };
     let with = |schema: &str| Arc::new(world.base.create_schema("bowshot", schema).unwrap());
     world.store.commit_serializable(&world.base, &with("before"), reads()).unwrap();
     world.commit(|world| world.append(20)).unwrap();
@@ -429,5 +430,23 @@ fn a_serializable_commit_needs_what_it_has_read_as_it_was() {
     assert!(matches!(late, Err(Error::NotSerializable)), "{late:?}");
     // It has written nothing, or read nothing.
     world.store.commit_serializable(&world.base, &world.base, reads()).unwrap();
-    world.store.commit_serializable(&world.base, &with("after"), BTreeSet::new()).unwrap();
+    world.store.commit_serializable(&world.base, &with("after"), Reads::default()).unwrap();
+}
+
+#[test]
+fn a_commit_needs_the_rows_that_it_watches_as_they_were() {
+    let world = unkeyed();
+    let commit = |schema: &str, addresses: Option<Vec<u64>>| {
+        let changed = Arc::new(world.base.create_schema("bowshot", schema).unwrap());
+        let rows = vec![SeenRows { table: get(&world.base, "t"), addresses }];
+        world.store.commit_serializable(&world.base, &changed, Reads { rows, ..Reads::default() })
+    };
+    world.commit(|world| world.append(20)).unwrap();
+    commit("nothing_was_taken_out", None).unwrap();
+    world.commit(|world| world.delete(1)).unwrap();
+    for addresses in [None, Some(vec![0, 1])] {
+        let late = commit("late", addresses);
+        assert!(matches!(late, Err(Error::NotSerializable)), "{late:?}");
+    }
+    commit("others_are_there", Some(vec![0, 2, 1 << 32])).unwrap();
 }
