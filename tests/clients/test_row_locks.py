@@ -281,7 +281,10 @@ def test_who_has_locked_a_row_to_read_it_writes_over_no_change_of_others(pair):
         assert list(one.run("SELECT id, x FROM locked ORDER BY id")) == [(1, x + 1), (2, 0), (3, 0)]
 
 
-@pytest.mark.parametrize("query", ["SELECT x FROM locked WHERE id IN (1, 2) FOR UPDATE", "SELECT x FROM locked WHERE x = 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"])
+@pytest.mark.parametrize("query", [
+    "SELECT x FROM locked WHERE id IN (1, 2) FOR UPDATE",
+    "SELECT x FROM locked WHERE x = 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED",
+])
 def test_for_update_of_rows_that_are_named_otherwise_loses_no_change(pair, query):
     one, other = pair
     one.run("BEGIN")

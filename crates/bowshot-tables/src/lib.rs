@@ -27,7 +27,7 @@
 //! - What was created, dropped, redefined or renamed must be in the newest snapshot as it was in the base.
 //! - What a transaction only read is not looked at. So two transactions may each read what the other one writes, and
 //!   both commit (write skew). [`TableStore::commit_serializable`] looks at that as well: a table that was read must be as it
-//!   was in the base.
+//!   was in the base, and rows that the transaction has locked to read them must be as they were then.
 //! - A materialized view that is refreshed on commit shows its tables in every snapshot: [`TableStore::rebased`] gives the state over
 //!   which its rows are computed, and a commit that would leave one behind fails ([`commit_views`]).
 //!
