@@ -13,6 +13,7 @@ use crate::session::statement_literals::{
     Taken, are_literals_of, has_values, plain_value, put_literals, take_literals, with_literals,
 };
 use crate::write::Write;
+use crate::write::scalar_rows::are_scalar;
 use crate::write::values::is_zero;
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
@@ -167,7 +168,7 @@ impl EngineSession {
             Action::Write(change) if change.before.is_empty() => change,
             _ => return false,
         };
-        if change.returning.as_ref().is_some_and(|returning| !returning.is_of_rows_alone()) {
+        if change.returning.as_ref().is_some_and(|returning| !are_scalar(returning.plan())) {
             return false;
         }
         match change.write.as_ref() {

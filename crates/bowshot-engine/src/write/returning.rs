@@ -10,7 +10,7 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_tables::{Definition, Segment, Storage, Table};
 use bowshot_types::{result_metadata, storage_type};
-use datafusion::arrow::array::StringArray;
+use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -97,11 +97,6 @@ impl Returning {
         self.schema.get_or_init(|| result_metadata::analysed_schema(state, &self.plan))
     }
 
-    /// Whether each row alone says what is returned of it: the same plan serves other rows.
-    pub(crate) fn is_of_rows_alone(&self) -> bool {
-        scalar_rows::are_scalar(&self.plan)
-    }
-
     /// In how much detail the plan of the statement is returned, if it is.
     pub(crate) fn measured(&self) -> Option<Detail> {
         self.measured
@@ -186,6 +181,16 @@ fn nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// Columns in the types of a schema.
+fn in_types(schema: &SchemaRef, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
+    let columns = columns.iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>();
+    let batch = columns
+        .and_then(|columns| RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options));
+    batch.map_err(|error| classify(error.into()))
+}
+
 /// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.
 #[derive(Debug)]
 pub struct Returned {
@@ -241,16 +246,7 @@ impl Returned {
     /// When a column cannot be what it was told to be; does not happen.
     pub(crate) fn table(&self) -> Result<Arc<dyn TableProvider>> {
         let schema = nullable(&self.schema);
-        let batches = self.batches.iter().map(|batch| {
-            let columns = batch.columns().iter().zip(schema.fields());
-            let columns = columns.map(|(column, field)| {
-                cast(column, field.data_type()).map_err(|error| classify(error.into()))
-            });
-            let columns = columns.collect::<Result<Vec<_>>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&schema), columns, &options);
-            batch.map_err(|error| classify(error.into()))
-        });
+        let batches = self.batches.iter().map(|batch| in_types(&schema, batch.columns(), batch.num_rows()));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let table = MemTable::try_new(SchemaRef::clone(&schema), vec![batches]).map_err(classify)?;
         Ok(Arc::new(table))
@@ -267,12 +263,8 @@ impl Returned {
         };
         let shown = bowshot_sql::rewrite::unmarked(&shown);
         let texts = ["Plan with Metrics".to_owned(), format!("Change: rows={changed}\n{shown}")];
-        let columns = texts.into_iter().zip(self.schema.fields()).map(|(text, field)| {
-            cast(&StringArray::from(vec![text]), field.data_type()).map_err(|error| classify(error.into()))
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), columns);
-        self.hold(batch.map_err(|error| classify(error.into()))?)
+        let columns = texts.map(|text| Arc::new(StringArray::from(vec![text])) as ArrayRef);
+        self.hold(in_types(&self.schema, &columns, 1)?)
     }
 
     /// The rows as the result of a query.

@@ -129,11 +129,9 @@ fn analysed(
     changed: Option<&RecordBatch>,
     state: &SessionState,
 ) -> Result<Option<RecordBatch>> {
-    let is_marked = |node: &LogicalPlan| match node {
-        LogicalPlan::TableScan(scan) => {
-            scan.projected_schema.fields().iter().any(|field| !field.metadata().is_empty())
-        }
-        _ => false,
+    let is_marked = |node: &LogicalPlan| {
+        matches!(node, LogicalPlan::TableScan(scan)
+            if scan.projected_schema.fields().iter().any(|field| !field.metadata().is_empty()))
     };
     if plan.exists(|node| Ok(is_marked(node))).map_err(classify)? {
         return Ok(None);
