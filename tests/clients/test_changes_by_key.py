@@ -106,6 +106,11 @@ STATEMENTS = [
     "INSERT INTO {t} (k, n, day) VALUES (-6, 5, '2024-02-30')",
     "INSERT INTO {t} (k, n, word) VALUES (-7, 5, DEFAULT)",
     "INSERT INTO {t} (k) VALUES (-8)",
+    "INSERT INTO {t} (k, n, price) VALUES (-9, 5, 1.25) RETURNING *",
+    "INSERT INTO {t} (k, n) VALUES (-10, 5), (-11, 6) RETURNING k, n * 2 AS m, upper(word), twice, (SELECT max(k) FROM {t})",
+    "INSERT INTO {t} (k, n) VALUES (-12, 5) RETURNING n / (k + 12)",
+    "DELETE FROM {t} WHERE k = -9 RETURNING k, price + 1, day",
+    "DELETE FROM {t} WHERE k = -9 RETURNING k, price + 1, day",
 ]  # fmt: skip
 
 
@@ -132,6 +137,9 @@ def test_parameters(pair):
             ("INSERT INTO {t} (k, n, word) VALUES (%s, %s, %s)", (20_000 + turn, turn, "new")),
             ("INSERT INTO {t} (k, n, word) VALUES (%s, %s, %s)", (20_000, turn, "twice")),
             ("INSERT INTO {t} (k, n) VALUES (%s, %s)", (30_000 + turn, -1)),
+            ("INSERT INTO {t} (k, n) VALUES (%s, %s) RETURNING k, n + 1, word, twice", (40_000 + turn, turn)),
+            ("INSERT INTO {t} (k, n) VALUES (%s, %s) RETURNING k, n + 1, word, twice", (40_000, turn)),
+            ("UPDATE {t} SET n = %s WHERE k = %s RETURNING old.n, new.n, twice", (turn, 21)),
         ):
             same(pair, sql, values)
         check_rows(pair)
@@ -146,7 +154,9 @@ def step(choose):
         f"UPDATE {{t}} SET k = {key + choose.randrange(3)} WHERE k = {key}",
         f"UPDATE {{t}} SET n = 1 WHERE n = {number}",
         f"DELETE FROM {{t}} WHERE k = {key}",
+        f"DELETE FROM {{t}} WHERE k = {key} RETURNING n, word",
         f"INSERT INTO {{t}} (k, n, code) VALUES ({key}, {number}, 'c{number}')",
+        f"INSERT INTO {{t}} (k, n, code) VALUES ({key}, {number}, 'c{number}') RETURNING k, n + {number}, code",
         f"INSERT INTO {{t}} (k, n) VALUES ({key}, 1), ({key + 100_000}, 2)",
         f"SELECT n, word, twice FROM {{t}} WHERE k = {key}",
         "SELECT count(*), sum(n), sum(big) FROM {t}",

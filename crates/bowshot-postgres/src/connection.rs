@@ -97,9 +97,7 @@ impl Connection {
 
     /// Waits for the next message, and keeps the session from expiring.
     async fn next(&mut self, drain: &CancellationToken) -> Result<Option<Message>> {
-        if self.wire.next_tag().is_none() {
-            self.wire.flush().await?;
-        }
+        self.wire.flush_before_next().await?;
         let terminated = "terminating connection due to administrator command";
         tokio::select! {
             biased;
@@ -117,7 +115,8 @@ impl Connection {
             if let Err(error) = self.end_implicit(TransactionEnd::Commit).await {
                 self.fail(error).await?;
             }
-            return self.ready().await;
+            self.ready();
+            return Ok(());
         }
         if self.skipping {
             return Ok(());
@@ -160,7 +159,7 @@ impl Connection {
             self.skipping = is_extended;
         }
         if is_simple {
-            self.ready().await?;
+            self.ready();
         }
         Ok(())
     }
@@ -174,14 +173,13 @@ impl Connection {
         Ok(())
     }
 
-    async fn ready(&mut self) -> Result<()> {
+    fn ready(&mut self) {
         let state = self.state();
         if state == TransactionState::Idle {
             self.portals.clear();
         }
         self.parameters.send_changes(self.session.as_ref(), self.wire.out());
         reply::ready(self.wire.out(), state);
-        self.wire.flush().await
     }
 
     /// Begins an implicit transaction, unless one is open.

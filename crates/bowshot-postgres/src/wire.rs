@@ -9,8 +9,12 @@ use bowshot_rowwire::ingest::Client;
 use bowshot_rowwire::{MessageLimits, Socket, Stream};
 use bytes::{Buf, BytesMut};
 use std::sync::Arc;
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// How long answers wait for the work of the next statement, to go out with its answer.
+const FLUSH_AFTER: Duration = Duration::from_millis(2);
 
 /// See the module.
 #[derive(Debug)]
@@ -61,11 +65,6 @@ impl Wire {
         Ok(self.socket.read(&mut self.inbound).await?)
     }
 
-    /// The tag of the next message, if it has come.
-    pub(crate) fn next_tag(&self) -> Option<u8> {
-        self.inbound.first().copied()
-    }
-
     /// Waits for the next message, and returns its tag; `None` when the client has closed the connection.
     pub(crate) async fn wait_for_tag(&mut self) -> Result<Option<u8>> {
         while self.inbound.is_empty() {
@@ -73,7 +72,7 @@ impl Wire {
                 return Ok(None);
             }
         }
-        Ok(self.next_tag())
+        Ok(self.inbound.first().copied())
     }
 
     /// The buffer of what is sent.
@@ -81,13 +80,27 @@ impl Wire {
         &mut self.outbound
     }
 
-    /// Waits for work of the server, until the statement is cancelled or the client has gone.
+    /// Waits for work of the server, until the statement is cancelled or the client has gone. Answers to statements before it do not
+    /// wait long for this one: it may wait for what their client does next.
     pub(crate) async fn wait_for<T>(
         &mut self,
         work: impl Future<Output = bowshot_api::Result<T>>,
         cancel: &CancellationToken,
     ) -> Result<T> {
-        wait_for(work, cancel, self.wait_closed()).await
+        let closed = async {
+            if self.outbound.has_remaining() {
+                sleep(FLUSH_AFTER).await;
+                _ = self.flush().await;
+            }
+            self.wait_closed().await;
+        };
+        wait_for(work, cancel, closed).await
+    }
+
+    /// Writes the buffer before the next message is awaited. Where that has come, and the buffer is not full, its answer goes along.
+    pub(crate) async fn flush_before_next(&mut self) -> Result<()> {
+        let is_full = self.outbound.len() >= Socket::FLUSH_BYTES;
+        if is_full || !has_frame(&self.inbound) { self.flush().await } else { Ok(()) }
     }
 
     /// Writes the buffer if it is full enough. A cancelled statement leaves whole messages in it.
@@ -134,6 +147,12 @@ fn allowed(longest: MessageLimits, tag: u8) -> usize {
     }
 }
 
+/// Whether the next message has come whole.
+fn has_frame(inbound: &[u8]) -> bool {
+    let Some(([_tag, length @ ..], _)) = inbound.split_first_chunk::<5>() else { return false };
+    usize::try_from(i32::from_be_bytes(*length)).is_ok_and(|length| inbound.len() > length)
+}
+
 /// Takes a whole message off the buffer, if there is one: its tag and its content.
 fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, BytesMut)>> {
     let Some((head, _)) = inbound.split_first_chunk::<5>() else { return Ok(None) };
@@ -159,6 +178,24 @@ fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, B
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_util::either::Either;
+
+    #[tokio::test]
+    async fn answers_go_out_together_with_that_of_a_message_that_has_come() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut wire = Wire::new(Either::Left(listener.accept().await.unwrap().0));
+        let sync = b"S\0\0\0\x04".as_slice();
+        for (inbound, bytes, waits) in
+            [(sync, 9, true), (b"S\0\0\0", 9, false), (b"", 9, false), (sync, Socket::FLUSH_BYTES, false)]
+        {
+            wire.inbound = BytesMut::from(inbound);
+            wire.out().resize(bytes, 0);
+            wire.flush_before_next().await.unwrap();
+            assert_eq!(wire.outbound.has_remaining(), waits, "{inbound:?} {bytes}");
+        }
+    }
 
     fn framed(bytes: &[u8]) -> Result<Option<(u8, BytesMut)>> {
         frame(&mut BytesMut::from(bytes), MessageLimits { text: 100, values: 1000, short: 100 })

@@ -78,7 +78,7 @@ impl WriteOutcome {
     /// The returned rows, or the number of affected rows.
     fn result(self, layout: Option<Layout>) -> Result<Execution> {
         match (self.returned, layout) {
-            (Some(returned), Some(layout)) => Ok(returned.execution(layout)),
+            (Some(returned), Some(layout)) => returned.execution(layout),
             _ => count_result(self.rows),
         }
     }

@@ -4,6 +4,8 @@ use super::EngineSession;
 use crate::catalog::metadata;
 use bowshot_api::{Layout, Result, TableEntry, TableFilter};
 use bowshot_policy::snapshot::Pinned;
+use datafusion::catalog::CatalogProviderList;
+use std::sync::Arc;
 
 impl EngineSession {
     /// Asks whether the session may have lists of catalogs, schemas and tables, which no plan gives.
@@ -16,7 +18,7 @@ impl EngineSession {
 
     /// Names of the catalogs, sorted.
     pub fn catalogs(&self, pinned: &Pinned) -> Vec<String> {
-        metadata::catalogs(self.state(pinned).catalog_list())
+        metadata::catalogs(&self.catalog_list(pinned))
     }
 
     /// Pairs of catalog and schema, sorted.
@@ -26,7 +28,7 @@ impl EngineSession {
         pattern: Option<&str>,
         pinned: &Pinned,
     ) -> Vec<(String, String)> {
-        metadata::schemas(self.state(pinned).catalog_list(), catalog, pattern)
+        metadata::schemas(&self.catalog_list(pinned), catalog, pattern)
     }
 
     /// Tables, sorted. May read file footers: to be called on the query runtime.
@@ -39,7 +41,14 @@ impl EngineSession {
         layout: Layout,
         pinned: &Pinned,
     ) -> Result<Vec<TableEntry>> {
-        let state = self.state(pinned);
-        metadata::tables(state.catalog_list(), filter, layout).await
+        metadata::tables(&self.catalog_list(pinned), filter, layout).await
+    }
+
+    /// The catalogs without a state, which would copy the functions of the session: each login asks for them.
+    fn catalog_list(&self, pinned: &Pinned) -> Arc<dyn CatalogProviderList> {
+        if self.scratch {
+            return Arc::clone(self.context.state_ref().read().catalog_list());
+        }
+        self.visible(pinned).into_catalogs()
     }
 }

@@ -301,11 +301,7 @@ impl EngineSession {
     pub fn schema(&self, plan: &AuthorizedPlan, layout: Layout) -> SchemaRef {
         let planned = plan.planned();
         if let Some(returning) = plan.returning() {
-            return result_metadata::result_schema(
-                &self.context.state_ref().read(),
-                returning.plan(),
-                layout,
-            );
+            return layout.schema(returning.schema(&self.context.state_ref().read()));
         }
         if let Some(form) = key_lookup::form_of(plan) {
             return form.schema(planned.form(), layout);

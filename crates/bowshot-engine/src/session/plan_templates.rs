@@ -13,6 +13,7 @@ use crate::session::statement_literals::{
     Taken, are_literals_of, has_values, plain_value, put_literals, take_literals, with_literals,
 };
 use crate::write::Write;
+use crate::write::scalar_rows::are_scalar;
 use crate::write::values::is_zero;
 use bowshot_api::Result;
 use bowshot_policy::snapshot::Pinned;
@@ -164,9 +165,12 @@ impl EngineSession {
     fn may_be_template(&self, plan: &AuthorizedPlan) -> bool {
         let change = match plan.action() {
             Action::Query => return self.may_be_lookup_template(plan),
-            Action::Write(change) if change.returning.is_none() && change.before.is_empty() => change,
+            Action::Write(change) if change.before.is_empty() => change,
             _ => return false,
         };
+        if change.returning.as_ref().is_some_and(|returning| !are_scalar(returning.plan())) {
+            return false;
+        }
         match change.write.as_ref() {
             Write::Insert(_) => true,
             Write::Update(_) | Write::Delete(_) => is_change_by_key(plan.planned().plan()),
@@ -337,6 +341,11 @@ mod tests {
                 ("INSERT INTO t (id) VALUES (2002)", "INSERT INTO t (id) VALUES (2003)"),
                 ("INSERT INTO t VALUES (2004, DEFAULT)", "INSERT INTO t VALUES (2005, DEFAULT)"),
                 ("INSERT INTO t VALUES (2006, now())", "INSERT INTO t VALUES (2007, now())"),
+                (
+                    "INSERT INTO t VALUES (2008, 'x') RETURNING id, upper(word)",
+                    "INSERT INTO t VALUES (2009, 'y') RETURNING id, upper(word)",
+                ),
+                ("DELETE FROM t WHERE id = 7 RETURNING *", "DELETE FROM t WHERE id = 8 RETURNING *"),
             ] {
                 assert!(!is_reused(&session, sql).await, "{sql}");
                 delete_a_row(&session);

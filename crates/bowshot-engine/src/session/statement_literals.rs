@@ -52,7 +52,7 @@ fn places(statement: &mut Statement) -> Option<Vec<Option<&mut ast::Expr>>> {
         return literals(statement).map(|found| found.into_iter().map(Some).collect());
     }
     let Statement::Insert(insert) = statement else { return None };
-    if insert.returning.is_some() || insert.on.is_some() {
+    if insert.on.is_some() {
         return None;
     }
     let SetExpr::Values(values) = insert.source.as_mut()?.body.as_mut() else { return None };
@@ -116,15 +116,15 @@ fn is_one_table(from: &[TableWithJoins]) -> bool {
 }
 
 fn is_bare_update(update: &Update) -> bool {
-    let Update { from, returning, output, or, order_by, limit, .. } = update;
-    let is_bare = from.is_none() && returning.is_none() && output.is_none() && or.is_none();
+    let Update { from, output, or, order_by, limit, .. } = update;
+    let is_bare = from.is_none() && output.is_none() && or.is_none();
     is_bare && order_by.is_empty() && limit.is_none() && is_one_table(std::slice::from_ref(&update.table))
 }
 
 fn is_bare_delete(delete: &Delete) -> bool {
-    let Delete { tables, from, using, returning, output, order_by, limit, .. } = delete;
+    let Delete { tables, from, using, output, order_by, limit, .. } = delete;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
-    let is_bare = tables.is_empty() && using.is_none() && returning.is_none() && output.is_none();
+    let is_bare = tables.is_empty() && using.is_none() && output.is_none();
     is_bare && order_by.is_empty() && limit.is_none() && is_one_table(from)
 }
 
@@ -365,7 +365,7 @@ mod tests {
             ("SELECT * FROM (SELECT * FROM t) AS u WHERE id = 7", None),
             ("SELECT * FROM t", None),
             ("DELETE FROM t WHERE id = 7", Some(1)),
-            ("DELETE FROM t WHERE id = 7 RETURNING id", None),
+            ("DELETE FROM t WHERE id = 7 RETURNING id, 'x'", Some(1)),
             ("DELETE FROM t USING u WHERE t.id = 7", None),
             ("UPDATE t SET n = (n + 5) * -2, word = 'x', m = n WHERE id = 7", Some(4)),
             ("UPDATE t SET n = $1 - 1 WHERE id = $2", Some(1)),
@@ -379,7 +379,7 @@ mod tests {
             ("INSERT INTO t VALUES (1, upper('x'))", None),
             ("INSERT INTO t VALUES (1, DATE '2024-01-31')", None),
             ("INSERT INTO t VALUES (1, (SELECT 2))", None),
-            ("INSERT INTO t (id) VALUES (1) RETURNING id", None),
+            ("INSERT INTO t (id) VALUES (1) RETURNING id", Some(1)),
             ("INSERT INTO t (id) VALUES (1) ON CONFLICT DO NOTHING", None),
             ("INSERT INTO t SELECT 1", None),
         ] {

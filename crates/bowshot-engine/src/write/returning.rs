@@ -1,15 +1,16 @@
 //! RETURNING: a query over the rows that a statement has changed, planned with the statement and run before it counts.
 
 use crate::catalog::Visible;
+use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use crate::execute::Execution;
 use crate::execute::progress::ProgressMeter;
-use crate::write::{change, nulls, rows};
+use crate::write::{change, nulls, rows, scalar_rows};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_tables::{Definition, Segment, Storage, Table};
 use bowshot_types::{result_metadata, storage_type};
-use datafusion::arrow::array::StringArray;
+use datafusion::arrow::array::{ArrayRef, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -29,13 +30,20 @@ use datafusion::sql::sqlparser::ast::{
 use futures::FutureExt;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// Changed rows up to which making operators is what takes the time.
+const MAX_ROWS: u64 = 1_000;
+/// Bytes of a result up to which it goes along with the answer, and nobody counts them.
+const MAX_READY_BYTES: usize = 64 << 10;
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Returning {
     /// A query over the target, which stands for the changed rows.
     plan: LogicalPlan,
+    /// The columns of the result before they are laid out, once somebody has asked for them.
+    schema: OnceLock<SchemaRef>,
     /// `None` for what is told whatever has changed.
     definition: Option<Arc<Definition>>,
     /// For EXPLAIN ANALYZE, in how much detail the plan of the statement is told.
@@ -62,7 +70,7 @@ impl Returning {
             .and_then(|row| row.project(columns))
             .and_then(LogicalPlanBuilder::build)
             .map_err(classify)?;
-        Ok(Self { plan, definition: None, measured: None })
+        Ok(Self::query(plan))
     }
 
     /// The plan of the statement itself, with what running it took.
@@ -76,12 +84,17 @@ impl Returning {
 
     /// The rows of a query beside the changes of a statement.
     pub(crate) fn query(plan: LogicalPlan) -> Self {
-        Self { plan, definition: None, measured: None }
+        Self { plan, schema: OnceLock::new(), definition: None, measured: None }
     }
 
     /// The columns of [`Returned::table`].
     pub(crate) fn table_schema(&self, state: &SessionState) -> SchemaRef {
-        nullable(&result_metadata::analysed_schema(state, &self.plan))
+        nullable(self.schema(state))
+    }
+
+    /// The columns of the result before they are laid out: those that clients are told of when the statement is described.
+    pub(crate) fn schema(&self, state: &SessionState) -> &SchemaRef {
+        self.schema.get_or_init(|| result_metadata::analysed_schema(state, &self.plan))
     }
 
     /// In how much detail the plan of the statement is returned, if it is.
@@ -132,15 +145,17 @@ pub(crate) fn planned<'a>(
             return Err(Error::unsupported("RETURNING takes no parameters")
                 .with_hint("compute with the columns that it returns in the client"));
         }
-        Ok(Returning { plan, definition: Some(definition), measured: None })
+        Ok(Returning { definition: Some(definition), ..Returning::query(plan) })
     }
     .boxed()
 }
 
-/// The query over rows that have changed.
-fn over(plan: &LogicalPlan, definition: &Definition, changed: Vec<Arc<Segment>>) -> Result<LogicalPlan> {
-    let rows = Arc::new(Table::new(definition.clone()).append(changed));
-    with_tables(plan, &[(TARGET.to_owned(), rows.provider())])
+/// What is returned of a few rows, without operators. `None` where that takes a plan.
+fn computed(plan: &LogicalPlan, changed: &Table, state: &LazyState) -> Option<Vec<RecordBatch>> {
+    if changed.rows() > MAX_ROWS || !scalar_rows::are_scalar(plan) {
+        return None;
+    }
+    changed.batches().map(|rows| scalar_rows::rows(plan, Some(&rows.ok()?), state)).collect()
 }
 
 /// The query over rows, in the place of the tables that stand for them beside [`TARGET`].
@@ -166,6 +181,16 @@ fn nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
+/// Columns in the types of a schema.
+fn in_types(schema: &SchemaRef, columns: &[ArrayRef], rows: usize) -> Result<RecordBatch> {
+    let columns = columns.iter().zip(schema.fields()).map(|(column, field)| cast(column, field.data_type()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>();
+    let batch = columns
+        .and_then(|columns| RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options));
+    batch.map_err(|error| classify(error.into()))
+}
+
 /// The result of RETURNING: computed before the statement counts, so that one whose result fails has changed nothing.
 #[derive(Debug)]
 pub struct Returned {
@@ -179,7 +204,7 @@ impl Returned {
     /// No rows yet, in the columns that the statement was described with.
     pub(crate) fn new(returning: &Returning, state: &SessionState) -> Self {
         let held = MemoryConsumer::new("RETURNING").register(&state.runtime_env().memory_pool);
-        Self { schema: result_metadata::analysed_schema(state, &returning.plan), batches: Vec::new(), held }
+        Self { schema: Arc::clone(returning.schema(state)), batches: Vec::new(), held }
     }
 
     /// Adds what is returned of these rows.
@@ -190,18 +215,28 @@ impl Returned {
         &mut self,
         returning: &Returning,
         changed: Vec<Arc<Segment>>,
-        state: &SessionState,
+        state: &LazyState,
     ) -> Result<()> {
         let query = match &returning.definition {
             None => returning.plan.clone(),
-            Some(definition) => over(&returning.plan, definition, changed)?,
+            Some(definition) => {
+                let changed = Arc::new(Table::new(definition.as_ref().clone()).append(changed));
+                if let Some(batches) = computed(&returning.plan, &changed, state) {
+                    return batches.into_iter().try_for_each(|batch| self.hold(batch));
+                }
+                with_tables(&returning.plan, &[(TARGET.to_owned(), changed.provider())])?
+            }
         };
         let (mut stream, _) = rows::stream(state, &query).await?;
         while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(classify)?;
-            self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
-            self.batches.push(batch);
+            self.hold(batch.map_err(classify)?)?;
         }
+        Ok(())
+    }
+
+    fn hold(&mut self, batch: RecordBatch) -> Result<()> {
+        self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
+        self.batches.push(batch);
         Ok(())
     }
 
@@ -211,16 +246,7 @@ impl Returned {
     /// When a column cannot be what it was told to be; does not happen.
     pub(crate) fn table(&self) -> Result<Arc<dyn TableProvider>> {
         let schema = nullable(&self.schema);
-        let batches = self.batches.iter().map(|batch| {
-            let columns = batch.columns().iter().zip(schema.fields());
-            let columns = columns.map(|(column, field)| {
-                cast(column, field.data_type()).map_err(|error| classify(error.into()))
-            });
-            let columns = columns.collect::<Result<Vec<_>>>()?;
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let batch = RecordBatch::try_new_with_options(SchemaRef::clone(&schema), columns, &options);
-            batch.map_err(|error| classify(error.into()))
-        });
+        let batches = self.batches.iter().map(|batch| in_types(&schema, batch.columns(), batch.num_rows()));
         let batches = batches.collect::<Result<Vec<_>>>()?;
         let table = MemTable::try_new(SchemaRef::clone(&schema), vec![batches]).map_err(classify)?;
         Ok(Arc::new(table))
@@ -237,30 +263,31 @@ impl Returned {
         };
         let shown = bowshot_sql::rewrite::unmarked(&shown);
         let texts = ["Plan with Metrics".to_owned(), format!("Change: rows={changed}\n{shown}")];
-        let columns = texts.into_iter().zip(self.schema.fields()).map(|(text, field)| {
-            cast(&StringArray::from(vec![text]), field.data_type()).map_err(|error| classify(error.into()))
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let batch = RecordBatch::try_new(SchemaRef::clone(&self.schema), columns);
-        let batch = batch.map_err(|error| classify(error.into()))?;
-        self.held.try_grow(batch.get_array_memory_size()).map_err(classify)?;
-        self.batches.push(batch);
-        Ok(())
+        let columns = texts.map(|text| Arc::new(StringArray::from(vec![text])) as ArrayRef);
+        self.hold(in_types(&self.schema, &columns, 1)?)
     }
 
     /// The rows as the result of a query.
-    pub fn execution(self, layout: Layout) -> Execution {
+    ///
+    /// # Errors
+    /// When rows do not fit the layout; does not happen.
+    pub fn execution(self, layout: Layout) -> Result<Execution> {
         let schema = layout.schema(&self.schema);
         let rows = self.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
         let (target, held) = (SchemaRef::clone(&schema), self.held);
-        let batches = futures::stream::iter(self.batches).map(move |batch| {
+        let is_small = held.size() <= MAX_READY_BYTES;
+        let batches = self.batches.into_iter().map(move |batch| {
             let bytes = batch.get_array_memory_size();
             let laid_out = layout.apply(batch, &target);
             held.shrink(bytes);
             laid_out
         });
-        let stream = BatchStream::new(SchemaRef::clone(&schema), batches.boxed());
+        let stream = if is_small {
+            BatchStream::from_batches(SchemaRef::clone(&schema), batches.collect::<Result<_>>()?)
+        } else {
+            BatchStream::new(SchemaRef::clone(&schema), futures::stream::iter(batches).boxed())
+        };
         let (rows, progress) = (u64::try_from(rows).ok(), ProgressMeter::default());
-        Execution { schema, streams: vec![stream], ordered: true, rows, progress, opening: None }
+        Ok(Execution { schema, streams: vec![stream], ordered: true, rows, progress, opening: None })
     }
 }

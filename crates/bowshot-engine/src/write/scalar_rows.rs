@@ -1,11 +1,12 @@
-//! The rows of `INSERT … VALUES` with scalar expressions, such as CURRENT_TIMESTAMP, casts, defaults and the next number: they mean what
-//! they mean in a query, and are evaluated without optimizing one and making operators of it.
+//! The rows of `INSERT … VALUES` with scalar expressions, such as CURRENT_TIMESTAMP, casts, defaults and the next number, and what
+//! RETURNING computes of rows: they mean what they mean in a query, and are evaluated without optimizing one and making operators of it.
 
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use crate::write::literal::{batch, evaluated_within, is_cast_by_arrow, no_columns, written_rows};
 use bowshot_api::Result;
+use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_types::zone;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType;
@@ -13,27 +14,39 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, TableScan, Volatility,
+};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use std::sync::Arc;
 
 /// Rows up to which planning is what takes the time.
 const MAX_ROWS: usize = 100;
 
-/// The rows of a plan that computes nothing but scalar expressions over a few rows that are written out. `None` for any other plan,
-/// and where something is wrong: a plan of the query says what.
-pub(crate) fn rows(plan: &LogicalPlan, state: &LazyState) -> Option<RecordBatch> {
-    if !is_in_plan(plan, is_scalar) {
+/// The rows of a plan that computes nothing but scalar expressions over a few rows that are written out, or over `changed` rows.
+/// `None` for any other plan, and where something is wrong: a plan of the query says what.
+pub(crate) fn rows(
+    plan: &LogicalPlan,
+    changed: Option<&RecordBatch>,
+    state: &LazyState,
+) -> Option<RecordBatch> {
+    if !are_scalar(plan) {
         return None;
     }
-    let computed = if is_in_plan(plan, is_settled) { in_plan(plan, state) } else { analysed(plan, state) };
+    let is_settled = is_in_plan(plan, is_settled);
+    let computed = if is_settled { in_plan(plan, changed, state) } else { analysed(plan, changed, state) };
     computed.unwrap_or_else(|error| {
-        tracing::debug!(%error, "rows that are written out are computed by a plan");
+        tracing::debug!(%error, "rows of scalar expressions are computed by a plan");
         None
     })
 }
 
-/// Whether a plan is projections over a few rows, all of such expressions.
+/// Whether a plan computes nothing but scalar expressions over a few rows that are written out, or over changed rows.
+pub(crate) fn are_scalar(plan: &LogicalPlan) -> bool {
+    is_in_plan(plan, is_scalar)
+}
+
+/// Whether a plan is projections over such rows, all of such expressions.
 fn is_in_plan(plan: &LogicalPlan, is: fn(&Expr) -> bool) -> bool {
     match plan {
         LogicalPlan::Values(values) => {
@@ -42,8 +55,17 @@ fn is_in_plan(plan: &LogicalPlan, is: fn(&Expr) -> bool) -> bool {
         LogicalPlan::Projection(projection) => {
             projection.expr.iter().all(is) && is_in_plan(&projection.input, is)
         }
+        LogicalPlan::SubqueryAlias(alias) => is_in_plan(&alias.input, is),
+        LogicalPlan::TableScan(scan) => gives_changed_rows(scan),
         _ => false,
     }
+}
+
+/// Whether a scan stands for the rows that a statement has changed, with all their columns.
+fn gives_changed_rows(scan: &TableScan) -> bool {
+    let name = &scan.table_name;
+    let is_target = name.schema() == Some(CHANGE_SCHEMA) && name.table() == TARGET;
+    is_target && scan.projection.is_none() && scan.filters.is_empty() && scan.fetch.is_none()
 }
 
 /// Whether an expression is computed of one row alone and, but for the next number, has the same value however often it is.
@@ -100,26 +122,50 @@ fn is_plain_cast(cast: &Cast) -> bool {
     }
 }
 
-/// The rows of a plan, with the types and operators that the analysis of a query gives it.
-fn analysed(plan: &LogicalPlan, state: &SessionState) -> Result<Option<RecordBatch>> {
+/// The rows of a plan, with the types and operators that the analysis of a query gives it. Columns with marks, such as those of CHAR
+/// and ENUM, have operators of their own, which are for a plan.
+fn analysed(
+    plan: &LogicalPlan,
+    changed: Option<&RecordBatch>,
+    state: &SessionState,
+) -> Result<Option<RecordBatch>> {
+    let is_marked = |node: &LogicalPlan| {
+        matches!(node, LogicalPlan::TableScan(scan)
+            if scan.projected_schema.fields().iter().any(|field| !field.metadata().is_empty()))
+    };
+    if plan.exists(|node| Ok(is_marked(node))).map_err(classify)? {
+        return Ok(None);
+    }
     let analysed = state.analyzer().execute_and_check(plan.clone(), state.config_options(), |_, _| {});
     let analysed = analysed.map_err(classify)?;
-    if is_in_plan(&analysed, is_scalar) { in_plan(&analysed, state) } else { Ok(None) }
+    if are_scalar(&analysed) { in_plan(&analysed, changed, state) } else { Ok(None) }
 }
 
-fn in_plan(plan: &LogicalPlan, state: &SessionState) -> Result<Option<RecordBatch>> {
+fn in_plan(
+    plan: &LogicalPlan,
+    changed: Option<&RecordBatch>,
+    state: &SessionState,
+) -> Result<Option<RecordBatch>> {
     match plan {
         LogicalPlan::Values(values) => {
             let (no_columns, one_row) = (Arc::new(DFSchema::empty()), no_columns(1)?);
             written_rows(values, |cell| value(cell, &no_columns, &one_row, state))
         }
         LogicalPlan::Projection(projection) => {
-            let Some(input) = in_plan(&projection.input, state)? else { return Ok(None) };
+            let Some(input) = in_plan(&projection.input, changed, state)? else { return Ok(None) };
             let columns = projection.expr.iter().map(|expr| {
                 let value = value(expr, projection.input.schema(), &input, state)?;
                 value.into_array(input.num_rows()).map_err(classify)
             });
             batch(projection.schema.as_ref(), columns.collect::<Result<_>>()?, input.num_rows()).map(Some)
+        }
+        LogicalPlan::SubqueryAlias(alias) => in_plan(&alias.input, changed, state),
+        LogicalPlan::TableScan(scan) => {
+            let wanted = scan.projected_schema.fields().iter().map(|field| field.data_type());
+            let is_same = |rows: &&RecordBatch| {
+                rows.schema_ref().fields().iter().map(|field| field.data_type()).eq(wanted)
+            };
+            Ok(changed.filter(is_same).cloned())
         }
         _ => Ok(None),
     }

@@ -1,6 +1,7 @@
 //! Texts of statements.
 
-use super::Port;
+use super::{Port, shown};
+use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
 async fn statements_of_a_text_run_in_turn() {
@@ -27,11 +28,20 @@ async fn statements_of_a_text_run_in_turn() {
 }
 
 #[tokio::test]
+async fn answers_do_not_wait_for_a_later_statement_that_takes_long() {
+    let port = Port::new().await;
+    let mut client = port.connect().await;
+    client.0.write_all(b"Q\0\0\0\x0binsert\0Q\0\0\0\x0brows 1\0Q\0\0\0\x09hang\0").await.unwrap();
+    assert_eq!(shown(&client.until_ready().await), "C[INSERT 0 3] ZI");
+    assert_eq!(shown(&client.until_ready().await), "T[n 20] D[0] C[ROWS] ZI");
+}
+
+#[tokio::test]
 async fn a_panic_ends_its_connection_alone() {
     let port = Port::new().await;
     let mut client = port.connect().await;
     client.send(b'Q', b"panic\0").await;
-    assert_eq!(super::shown(&[client.next().await.unwrap()]), "E[XX000: the server has a defect]");
+    assert_eq!(shown(&[client.next().await.unwrap()]), "E[XX000: the server has a defect]");
     assert_eq!(client.next().await, None);
     port.server.until(|counts| counts.sessions == 0).await;
     assert_eq!(port.connect().await.query("rows 1").await, "T[n 20] D[0] C[ROWS] ZI");
