@@ -19,17 +19,11 @@ const ROW_BYTES: u64 = 2;
 const SPARSE_ROWS: usize = 256;
 
 /// Numbers of rows of a file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeletedRows {
     rows: Arc<RoaringBitmap>,
     /// Bytes that the catalog has taken for these and for those from which they were made, about.
     noted_bytes: u64,
-}
-
-impl PartialEq for DeletedRows {
-    fn eq(&self, other: &Self) -> bool {
-        self.rows == other.rows
-    }
 }
 
 impl DeletedRows {

@@ -43,7 +43,7 @@ pub(super) struct KeptRun {
     /// Places in the file of the columns that are read.
     pub(super) places: Vec<usize>,
     pub(super) groups: Vec<Group>,
-    /// For each row of the file whether it is left, where some are deleted.
+    /// See [`super::choose::Choice`].
     pub(super) left: Option<BooleanBuffer>,
 }
 
@@ -78,7 +78,6 @@ struct Reading {
     decoder: Option<Decoder>,
     piece: usize,
     learned: Learned,
-    /// For each of the rows whether it is left, where some of the file are deleted.
     left: Option<BooleanBuffer>,
 }
 

@@ -51,7 +51,6 @@ pub struct NamedSource {
     lease: Arc<Lease>,
     columns: ColumnScan,
     batch_rows: usize,
-    /// See [`NamedSource::filtering_early`].
     filters_early: bool,
 }
 
