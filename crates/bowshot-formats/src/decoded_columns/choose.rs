@@ -65,8 +65,8 @@ pub(super) fn choose(
         return None;
     }
     let left = file.extension::<ParquetRowSelection>().map(|left| mask(left.selection()));
-    let rows: i64 = metadata.row_groups().iter().map(RowGroupMetaData::num_rows).sum();
-    if left.as_ref().is_some_and(|left| i64::try_from(left.len()) != Ok(rows)) {
+    let rows = || metadata.row_groups().iter().map(RowGroupMetaData::num_rows).sum::<i64>();
+    if left.as_ref().is_some_and(|left| i64::try_from(left.len()) != Ok(rows())) {
         // DataFusion's source has an error for that.
         return None;
     }

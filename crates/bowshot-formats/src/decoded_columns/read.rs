@@ -130,8 +130,8 @@ impl Reading {
         let columns = places.iter().zip(open.scan.read_schema.fields()).map(column).collect();
         let count = |group: &RowGroupMetaData| usize::try_from(group.num_rows()).unwrap_or(0);
         let rows = count(open.metadata.row_group(group.number));
-        let first: usize = open.metadata.row_groups().iter().take(group.number).map(count).sum();
-        let left = run.left.as_ref().map(|left| left.slice(first, rows));
+        let first = || open.metadata.row_groups().iter().take(group.number).map(count).sum::<usize>();
+        let left = run.left.as_ref().map(|left| left.slice(first(), rows));
         let (open, learned) = (open.clone(), Learned::new(&open.scan.learned, &open.scan.read_schema));
         Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned, left }
     }
