@@ -55,8 +55,10 @@ impl SnapshotFile {
     pub fn planned_without(&self, left: Option<RowSelection>) -> PartitionedFile {
         let mut file = self.planned();
         let Some(left) = left else { return file };
-        // What a footer counts has rows that are gone.
-        file.statistics = file.statistics.map(|known| Arc::new(known.as_ref().clone().to_inexact()));
+        // What a footer says of columns is of rows that are gone, too.
+        let rows = Precision::Exact(left.row_count());
+        let counted = |known: Arc<Statistics>| known.as_ref().clone().to_inexact().with_num_rows(rows);
+        file.statistics = file.statistics.map(|known| Arc::new(counted(known)));
         file.with_extension(ParquetRowSelection::new(left))
     }
 

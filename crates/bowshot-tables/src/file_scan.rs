@@ -12,6 +12,7 @@ use bowshot_formats::decoded_columns::ColumnScan;
 use bowshot_formats::parquet::source::{NamedSource, parquet_source};
 use bowshot_formats::snapshot_file::SnapshotFile;
 use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
 use datafusion::common::{Result, ScalarValue, Statistics};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource};
 use datafusion::datasource::source::DataSourceExec;
@@ -91,7 +92,12 @@ impl FileScan<'_> {
         let table_schema = Arc::clone(schema.table_schema());
         let source = parquet_source(self.disk.store(), self.state, schema);
         let columns = ColumnScan::of_owned(self.disk.store().columns());
-        let source: Arc<dyn FileSource> = Arc::new(NamedSource::new(source, lease, columns));
+        let mut source = NamedSource::new(source, lease, columns);
+        if addressed && limit.is_none() {
+            // Statements that change rows ask for addresses, and change few rows as a rule.
+            source = source.filtering_early();
+        }
+        let source: Arc<dyn FileSource> = Arc::new(source);
         let planned = |(file, segment): &(SnapshotFile, Arc<Segment>)| {
             file.planned_without(segment.deleted().left(segment.stored_rows()))
         };
@@ -99,7 +105,10 @@ impl FileScan<'_> {
         let groups = group.split_files(self.state.config().target_partitions());
         let mut config = FileScanConfigBuilder::new(self.disk.store().url().clone(), source);
         config = if addressed {
-            config.with_file_groups(groups).with_statistics(Statistics::new_unknown(&table_schema))
+            // Joins with other tables are planned by how many rows there are.
+            let rows = files.iter().map(|(_, segment)| segment.rows()).sum();
+            let statistics = Statistics::new_unknown(&table_schema).with_num_rows(Precision::Exact(rows));
+            config.with_file_groups(groups).with_statistics(statistics)
         } else {
             let (groups, statistics) = compute_all_files_statistics(groups, table_schema, true, false)?;
             config.with_file_groups(groups).with_statistics(statistics)

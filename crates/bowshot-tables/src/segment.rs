@@ -1,4 +1,4 @@
-//! Some rows of a table: in memory, or in a file, of which a few may be deleted.
+//! Some rows of a table: in memory, or in a file, of which some may be deleted.
 
 use super::Error;
 use super::account::{Account, Claim, retained_bytes};
@@ -32,9 +32,6 @@ pub struct Segment {
     /// Of the rows as they are stored: shared by all segments that differ only in the rows that are deleted.
     lookups: Arc<SegmentLookups>,
 }
-
-/// Rows of a file whose deleted rows are compared one by one: each row takes four bytes meanwhile.
-const MAX_ROWS_COMPARED: usize = 16 << 20;
 
 enum Place {
     Memory(MemoryRows),
@@ -80,13 +77,12 @@ impl Segment {
 
     /// The same rows without some more of the stored ones, under a new number. `None` where they are to be written anew.
     pub(super) fn without_rows(&self, rows: &[u32]) -> Option<Self> {
-        self.with_deleted(rows, self.stored_rows())
+        let (file, deleted) = (self.file()?, self.deleted().with(rows));
+        if deleted.are_few(file.rows(), file.bytes()) { self.with_deleted(deleted) } else { None }
     }
 
-    /// The same as if the file had so many rows.
-    fn with_deleted(&self, rows: &[u32], file_rows: usize) -> Option<Self> {
-        let Place::File(file, deleted) = &self.place else { return None };
-        let place = Place::File(file.again(), deleted.with(rows, file_rows)?);
+    fn with_deleted(&self, deleted: DeletedRows) -> Option<Self> {
+        let place = Place::File(self.file()?.again(), deleted);
         let (id, origin, account) = (self.account.number(), self.origin, Arc::clone(&self.account));
         Some(Self {
             id,
@@ -101,7 +97,7 @@ impl Segment {
     /// Those of its rows that another segment of the same file has lost; `None` for one of another file. Only for reading.
     pub(super) fn lost_in(&self, other: &Self) -> Option<Self> {
         let Place::File(file, deleted) = &self.place else { return None };
-        other.file().filter(|other| other.name() == file.name() && file.rows() <= MAX_ROWS_COMPARED)?;
+        other.file().filter(|other| other.name() == file.name())?;
         let lost = DeletedRows::all_but(&other.deleted().beyond(deleted), file.rows());
         Some(Self::in_file(self.id, file.again(), lost, &self.account))
     }
@@ -114,7 +110,7 @@ impl Segment {
     /// The same new segment, which remembers that it has the rows that are left of another one without these, which are sorted.
     pub(super) fn as_rest_of(mut self: Arc<Self>, whole: &Self, gone: &[u32]) -> Arc<Self> {
         if let Some(rest) = Arc::get_mut(&mut self) {
-            rest.parts = Parts::rest(whole, gone);
+            rest.parts = Some(Parts::rest(whole, gone));
         }
         self
     }
@@ -129,8 +125,8 @@ impl Segment {
             return Some(None);
         }
         let Some(memory) = self.memory() else {
-            // A small file loses more than a statement takes out of it: it is written anew in the background, not while others wait.
-            return self.with_deleted(rows, usize::MAX).map(|left| Some(Arc::new(left)));
+            // A file loses more than statements take out of it: it is written anew in the background, not while others wait.
+            return self.with_deleted(self.deleted().with(rows)).map(|left| Some(Arc::new(left)));
         };
         let kept: Vec<bool> =
             (0..memory.rows() as u32).map(|row| rows.binary_search(&row).is_err()).collect();

@@ -1,13 +1,15 @@
-//! The segments that one was made of, by which a commit finds their rows again: those that were united, and the one that lost a
-//! few rows and was written anew.
+//! The segments that one was made of, by which a commit finds their rows again: those that were united, and the one that lost
+//! rows and was written anew.
 
 use super::deleted_rows::DeletedRows;
 use super::segment::Segment;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Numbers that a segment remembers, so that those of a table that is changed for ever do not grow for ever.
+/// What a segment remembers, so that what is known of a table that is changed for ever does not grow for ever: its parts,
 const MAX_PARTS: usize = 4096;
+/// and, as much as one of them, so many rows that were deleted.
+const ROWS_AS_PART: usize = 256;
 /// Segments below one another that are remembered, and how many stay of more.
 const MAX_DEPTH: usize = 64;
 const KEPT_DEPTH: usize = 32;
@@ -16,7 +18,7 @@ const KEPT_DEPTH: usize = 32;
 #[derive(Debug)]
 pub(super) struct Parts {
     direct: Vec<Part>,
-    /// Segments in this and below.
+    /// Segments in this and below, and what their deleted rows count.
     count: usize,
     /// Segments below one another.
     depth: usize,
@@ -42,10 +44,9 @@ impl Parts {
         Arc::new(Self::bounded(direct.collect()))
     }
 
-    /// Of a segment that has the rows of this one but for some. `None` where these are too many to be remembered.
-    pub(super) fn rest(whole: &Segment, gone: &[u32]) -> Option<Arc<Self>> {
-        let deleted = whole.deleted().with(gone, usize::MAX)?;
-        Some(Arc::new(Self::bounded(vec![Part::from_segment(whole, deleted)])))
+    /// Of a segment that has the rows of this one but for some.
+    pub(super) fn rest(whole: &Segment, gone: &[u32]) -> Arc<Self> {
+        Arc::new(Self::bounded(vec![Part::from_segment(whole, whole.deleted().with(gone))]))
     }
 
     fn bounded(direct: Vec<Part>) -> Self {
@@ -58,7 +59,8 @@ impl Parts {
 
     fn new(direct: Vec<Part>) -> Self {
         let below = || direct.iter().filter_map(|part| part.below.as_ref());
-        let count = direct.len() + below().map(|parts| parts.count).sum::<usize>();
+        let own = direct.iter().map(|part| 1 + part.deleted.len() / ROWS_AS_PART);
+        let count = own.chain(below().map(|parts| parts.count)).sum();
         let depth = 1 + below().map(|parts| parts.depth).max().unwrap_or(0);
         Self { direct, count, depth }
     }
@@ -133,12 +135,12 @@ impl Parts {
     /// since.
     pub(super) fn lost_of(&self, origin: u64, deleted: &DeletedRows) -> Option<Vec<u32>> {
         let [part] = self.direct.as_slice() else { return None };
-        let mut lost = if part.origin == origin {
-            part.deleted.numbers().to_vec()
+        let mut lost: Vec<u32> = if part.origin == origin {
+            part.deleted.numbers().collect()
         } else {
             part.below.as_ref()?.lost_of(origin, &part.deleted)?
         };
-        let since: Vec<u32> = deleted.numbers().iter().map(|row| place_before(&lost, *row)).collect();
+        let since = DeletedRows::default().with(&lost).numbers_before(deleted.numbers());
         lost.extend(since);
         lost.sort_unstable();
         Some(lost)
@@ -152,24 +154,12 @@ impl Part {
     }
 }
 
-/// The number that a row had before others went, which are sorted.
-fn place_before(gone: &[u32], row: u32) -> u32 {
-    let mut place = row;
-    for gone in gone {
-        if *gone > place {
-            break;
-        }
-        place += 1;
-    }
-    place
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn part(id: u64, stored: usize, deleted: &[u32], below: Option<Parts>) -> Part {
-        let deleted = DeletedRows::default().with(deleted, usize::MAX).unwrap();
+        let deleted = DeletedRows::default().with(deleted);
         Part { id, origin: id, stored, deleted, below: below.map(Arc::new) }
     }
 
@@ -179,7 +169,7 @@ mod tests {
         let first = Parts::new(vec![part(1, 5, &[2], None)]);
         let second = Parts::new(vec![part(2, 4, &[1], Some(first))]);
         assert_eq!(second.lost_of(1, &DeletedRows::default()), Some(vec![1, 2]));
-        let more = DeletedRows::default().with(&[1], usize::MAX).unwrap();
+        let more = DeletedRows::default().with(&[1]);
         assert_eq!(second.lost_of(1, &more), Some(vec![1, 2, 3]));
         let all =
             Parts::new(vec![part(4, 2, &[], None), part(3, 3, &[], Some(second)), part(5, 1, &[], None)]);

@@ -6,7 +6,7 @@ use super::provider::TableRows;
 use super::segment::{Segment, fitted};
 use super::store::TableStore;
 use super::{Definition, Error, Materialized};
-use arrow::array::{BooleanArray, BooleanBufferBuilder, RecordBatch};
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -177,12 +177,8 @@ impl Table {
         segment: &Segment,
         gone: &[u32],
     ) -> Result<Option<Arc<Segment>>, Error> {
-        let mut kept = BooleanBufferBuilder::new(segment.stored_rows());
-        kept.append_n(segment.stored_rows(), true);
-        for row in segment.deleted().numbers().iter().chain(gone) {
-            kept.set_bit(*row as usize, false);
-        }
-        let (kept, mut at) = (BooleanArray::new(kept.finish(), None), 0);
+        let left = segment.deleted().with(gone).left_mask(segment.stored_rows());
+        let (kept, mut at) = (BooleanArray::new(left, None), 0);
         let rows = segment.read_stored(&self.schema, REWRITE_ROWS)?.map(move |rows| {
             let rows = rows?;
             let these = kept.slice(at, rows.num_rows().min(kept.len() - at));

@@ -112,7 +112,7 @@ pub(crate) async fn apply(
         }
         Write::Refresh(of) => Box::pin(refresh(of, rows, place)).await,
         Write::Delete(name) => delete(name, rows, place).await,
-        Write::Update(of) => update(&of.name, rows, place).await,
+        Write::Update(of) => update(of, rows, place).await,
         Write::Merge(of) => merge(of, rows, place).await,
         Write::CopyOut(_)
         | Write::CopyIn(_)
@@ -188,17 +188,35 @@ pub(crate) async fn insert(
     insertion.finish(name, place).await
 }
 
+/// Whether rows that come into a table may have keys that others have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    New,
+    Unchanged,
+}
+
+impl Keys {
+    /// Those of rows of which these columns have changed, and what is computed of them.
+    fn of_updated(definition: &Definition, touched: &Touched) -> Self {
+        let changes = |column: &String| {
+            let assigned = touched.updates.as_ref().is_none_or(|assigned| assigned.contains(column));
+            assigned || definition.generated(column).is_some()
+        };
+        if definition.keys().flat_map(|key| &key.columns).any(changes) { Self::New } else { Self::Unchanged }
+    }
+}
+
 pub(super) async fn finish(
     name: &EntryName,
-    before: &Arc<Table>,
-    after: Table,
+    keys: Keys,
+    kept: Table,
     added: SegmentWriter,
     place: &Place<'_>,
 ) -> Result<Applied> {
     let rows = added.rows();
     let segments = added.finish().await?;
-    let kept = Arc::new(after);
-    if before.definition().keys().next().is_some() {
+    let kept = Arc::new(kept);
+    if keys == Keys::New && kept.definition().keys().next().is_some() {
         let new = Table::new(kept.definition().as_ref().clone()).append(segments.clone());
         key::check(name, &kept, &Arc::new(new), place.state).await?;
     }
@@ -231,11 +249,13 @@ async fn delete(
 }
 
 async fn update(
-    name: &EntryName,
+    of: &Affected,
     mut rows: impl Stream<Item = Result<RecordBatch>> + Send + Unpin,
     place: &Place<'_>,
 ) -> Result<Applied> {
+    let name = &of.name;
     let table = place.names.table(name)?;
+    let keys = Keys::of_updated(table.definition(), &of.touched);
     let fit = Fit::new(name, table.definition(), Casts::Assign, place.state)?;
     let mut added = SegmentWriter::new(place.stores.of(name), &table);
     let (mut seen, mut changed, mut returned) = (HashSet::new(), None, None);
@@ -253,7 +273,7 @@ async fn update(
         }
         added.write(fitted).await?;
     }
-    let applied = replace(name, &table, seen, added, place).await?;
+    let applied = replace(name, (&table, keys), seen, added, place).await?;
     let touched = match returned {
         Some(returned) => returned.finish().await?,
         None => applied.touched,
@@ -324,7 +344,7 @@ async fn merge(
         added.write(updated).await?;
     }
     blocking(|| fit.settle(&place.stores.shared))?;
-    let applied = replace(name, &table, seen, added, place).await?;
+    let applied = replace(name, (&table, Keys::New), seen, added, place).await?;
     let touched = match returned {
         Some(returned) => returned.finish().await?,
         None => applied.touched,
@@ -348,7 +368,7 @@ fn with_action(rows: &RecordBatch, fitted: &RecordBatch, schema: &SchemaRef) -> 
 /// Takes rows out and puts others in; tells how many were put in.
 async fn replace(
     name: &EntryName,
-    table: &Arc<Table>,
+    (table, keys): (&Arc<Table>, Keys),
     gone: HashSet<u64>,
     added: SegmentWriter,
     place: &Place<'_>,
@@ -358,7 +378,7 @@ async fn replace(
     }
     let gone: Vec<u64> = gone.into_iter().collect();
     let (kept, _) = blocking(|| table.delete(place.stores.of(name), &gone))?;
-    finish(name, table, kept, added, place).await
+    finish(name, keys, kept, added, place).await
 }
 
 /// Work that reads and writes files: the other tasks of this thread go on elsewhere.

@@ -1,6 +1,6 @@
 //! Rows that are added to a table from one source after the other, and are there together.
 
-use crate::write::apply::{Applied, Numbers, Place, blocking, finish};
+use crate::write::apply::{Applied, Keys, Numbers, Place, blocking, finish};
 use crate::write::constraints::{Casts, Fit};
 use bowshot_api::Result;
 use bowshot_tables::{EntryName, SegmentWriter};
@@ -47,7 +47,7 @@ impl Insertion {
         let Self { added, fit, numbers } = self;
         let table = Arc::clone(added.table());
         blocking(|| fit.settle(&place.stores.shared))?;
-        let applied = finish(name, &table, table.as_ref().clone(), added, place).await?;
+        let applied = finish(name, Keys::New, table.as_ref().clone(), added, place).await?;
         Ok(Applied { numbers: numbers.0, ..applied })
     }
 }

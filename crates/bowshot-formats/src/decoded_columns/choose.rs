@@ -5,6 +5,8 @@ use super::file::{ChunkId, FileColumns};
 use super::scan::Scan;
 use crate::row_source::PlannedFile;
 use crate::schema::Places;
+use arrow::array::BooleanBufferBuilder;
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType, Field};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
@@ -20,6 +22,7 @@ use datafusion::physical_expr_adapter::{
 };
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use parquet::arrow::arrow_reader::RowSelection;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
 use std::collections::HashMap;
@@ -38,6 +41,8 @@ pub(super) struct Choice {
     pub(super) groups: Vec<Group>,
     /// Those that DataFusion's source reads.
     pub(super) plain: Vec<usize>,
+    /// For each row of the file whether it is left, where some are deleted.
+    pub(super) left: Option<BooleanBuffer>,
 }
 
 /// A row group that is read by way of the kept columns.
@@ -56,10 +61,13 @@ pub(super) fn choose(
     metadata: &ParquetMetaData,
 ) -> Option<Choice> {
     let (kept, places) = (scan.columns_of(planned)?, places(scan, planned)?);
-    if file.extension::<ParquetAccessPlan>().is_some()
-        || file.extension::<ParquetRowSelection>().is_some()
-        || will_learn(scan)
-    {
+    if file.extension::<ParquetAccessPlan>().is_some() || will_learn(scan) {
+        return None;
+    }
+    let left = file.extension::<ParquetRowSelection>().map(|left| mask(left.selection()));
+    let rows = || metadata.row_groups().iter().map(RowGroupMetaData::num_rows).sum::<i64>();
+    if left.as_ref().is_some_and(|left| i64::try_from(left.len()) != Ok(rows())) {
+        // DataFusion's source has an error for that.
         return None;
     }
     let pruning = pruning(scan, file, planned);
@@ -74,7 +82,16 @@ pub(super) fn choose(
             plain.push(number);
         }
     }
-    (!groups.is_empty()).then_some(Choice { kept, places, groups, plain })
+    (!groups.is_empty()).then_some(Choice { kept, places, groups, plain, left })
+}
+
+fn mask(selection: &RowSelection) -> BooleanBuffer {
+    if let Some(mask) = selection.as_mask() {
+        return mask.clone();
+    }
+    let mut mask = BooleanBufferBuilder::new(selection.row_count() + selection.skipped_row_count());
+    selection.iter().for_each(|rows| mask.append_n(rows.row_count, !rows.skip));
+    mask.finish()
 }
 
 /// Whether conditions may still get tighter while the file is read, as those of `ORDER BY … LIMIT` do. DataFusion's source

@@ -6,12 +6,12 @@ use super::scan::Scan;
 use crate::row_source::PlannedFile;
 use datafusion::common::Result;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::ParquetAccessPlan;
+use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, ParquetRowSelection};
 use datafusion::physical_optimizer::pruning::FilePruner;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, RowSelection, RowSelector};
+use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 use std::fmt;
 use std::sync::Arc;
 
@@ -79,18 +79,34 @@ impl MorselPlanner for Opened {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         let Self { open, plain } = *self;
         let chosen = choose(&open.scan, &open.file, &open.planned, &open.metadata);
-        let Some(Choice { kept, places, groups, plain: others }) = chosen else {
+        let Some(Choice { kept, places, groups, plain: others, left }) = chosen else {
             return plain.plan_file(open.file)?.plan();
         };
         let mut planners: Vec<Box<dyn MorselPlanner>> = Vec::new();
         if !others.is_empty() {
-            let mut access = ParquetAccessPlan::new_none(open.metadata.num_row_groups());
-            others.into_iter().for_each(|number| access.scan(number));
-            planners.push(plain.plan_file(open.file.clone().with_extension(access))?);
+            planners.push(plain.plan_file(open.of_groups(&others))?);
         }
-        let run: Box<dyn Morsel> = Box::new(KeptRun { open, kept, places, groups });
+        let run: Box<dyn Morsel> = Box::new(KeptRun { open, kept, places, groups, left });
         // In no promised order.
         Ok(Some(MorselPlan::new().with_morsels(vec![run]).with_planners(planners)))
+    }
+}
+
+impl OpenFile {
+    /// The file with only these of its row groups, for DataFusion's source.
+    fn of_groups(&self, numbers: &[usize]) -> PartitionedFile {
+        let file = self.file.clone();
+        let Some(left) = self.file.extension::<ParquetRowSelection>() else {
+            let mut access = ParquetAccessPlan::new_none(self.metadata.num_row_groups());
+            numbers.iter().for_each(|number| access.scan(*number));
+            return file.with_extension(access);
+        };
+        let rows = |(number, group): (usize, &RowGroupMetaData)| {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            if numbers.contains(&number) { RowSelector::select(rows) } else { RowSelector::skip(rows) }
+        };
+        let groups: RowSelection = self.metadata.row_groups().iter().enumerate().map(rows).collect();
+        file.with_extension(ParquetRowSelection::new(groups.intersection(left.selection())))
     }
 }
 

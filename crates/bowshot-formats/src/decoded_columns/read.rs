@@ -9,7 +9,8 @@ use super::packed::Piece;
 use super::scan::Scan;
 use crate::row_source::PlannedFile;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
-use arrow::compute::filter;
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{and, filter};
 use arrow::datatypes::Field;
 use bowshot_object_store::Error;
 use datafusion::common::{Result, internal_datafusion_err};
@@ -21,7 +22,8 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStream};
 use parquet::arrow::{ParquetRecordBatchStreamBuilder, ProjectionMask};
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, RowGroupMetaData};
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 
@@ -41,6 +43,8 @@ pub(super) struct KeptRun {
     /// Places in the file of the columns that are read.
     pub(super) places: Vec<usize>,
     pub(super) groups: Vec<Group>,
+    /// See [`super::choose::Choice`].
+    pub(super) left: Option<BooleanBuffer>,
 }
 
 bowshot_api::debug_fields!(KeptRun { groups });
@@ -74,6 +78,7 @@ struct Reading {
     decoder: Option<Decoder>,
     piece: usize,
     learned: Learned,
+    left: Option<BooleanBuffer>,
 }
 
 /// A column in one piece.
@@ -123,9 +128,12 @@ impl Reading {
             Column::Decoded { place: *place, gathered: filling.map(Gathered::new) }
         };
         let columns = places.iter().zip(open.scan.read_schema.fields()).map(column).collect();
-        let rows = usize::try_from(open.metadata.row_group(group.number).num_rows()).unwrap_or(0);
+        let count = |group: &RowGroupMetaData| usize::try_from(group.num_rows()).unwrap_or(0);
+        let rows = count(open.metadata.row_group(group.number));
+        let first = || open.metadata.row_groups().iter().take(group.number).map(count).sum::<usize>();
+        let left = run.left.as_ref().map(|left| left.slice(first(), rows));
         let (open, learned) = (open.clone(), Learned::new(&open.scan.learned, &open.scan.read_schema));
-        Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned }
+        Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned, left }
     }
 
     /// What the scan gives for the next piece.
@@ -152,12 +160,12 @@ impl Reading {
         if start + rows == self.rows {
             self.keep()?;
         }
-        let batch = self.batch(&columns, rows)?;
+        let batch = self.batch(&columns, start..start + rows)?;
         Ok(Some(self.open.scan.project(&batch, &self.open.file)?))
     }
 
     /// The rows of a piece that may be needed. Columns that no condition asks for are unpacked for those rows alone.
-    fn batch(&mut self, columns: &[Values], rows: usize) -> Result<RecordBatch> {
+    fn batch(&mut self, columns: &[Values], rows: Range<usize>) -> Result<RecordBatch> {
         let schema = Arc::clone(&self.open.scan.read_schema);
         let mut unpacked = vec![None; columns.len()];
         for place in self.learned.places() {
@@ -165,7 +173,8 @@ impl Reading {
                 *values = Some(column.all()?);
             }
         }
-        let few = self.learned.passing(&unpacked, rows);
+        let few = self.learned.passing(&unpacked, rows.len());
+        let few = self.left_of(few, rows)?;
         let columns = columns.iter().zip(unpacked).map(|(column, unpacked)| match (&few, unpacked) {
             (Some(few), Some(values)) => Ok(filter(&values, few)?),
             (Some(few), None) => column.filtered(few),
@@ -173,6 +182,16 @@ impl Reading {
             (None, None) => column.all(),
         });
         Ok(RecordBatch::try_new(schema, columns.collect::<Result<_>>()?)?)
+    }
+
+    /// Those of the rows that may be needed that are left; `None` where all may, and all are.
+    fn left_of(&self, few: Option<BooleanArray>, rows: Range<usize>) -> Result<Option<BooleanArray>> {
+        let left = self.left.as_ref().map(|left| BooleanArray::new(left.slice(rows.start, rows.len()), None));
+        Ok(match (few, left) {
+            (Some(few), Some(left)) => Some(and(&few, &left)?),
+            (None, left) => left.filter(|left| left.false_count() > 0),
+            (few, None) => few,
+        })
     }
 
     /// The next values of the columns that are read from the file, by their place in there.

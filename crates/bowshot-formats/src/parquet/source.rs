@@ -10,7 +10,7 @@ use crate::parquet::footers::ReaderFactory;
 use crate::row_source::PlannedFile;
 use crate::snapshot_store::SnapshotStore;
 use arrow::array::RecordBatch;
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
 use bowshot_kernels::nan::{has_floats, rows_with_one_nan};
 use bowshot_object_store::{Error, find_error};
@@ -24,11 +24,14 @@ use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFacto
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::DataFusionError;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
+};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr, ScalarFunctionExpr};
-use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
@@ -41,12 +44,14 @@ use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+#[derive(Clone)]
 pub struct NamedSource {
     inner: Arc<dyn FileSource>,
     /// Keeps the handles of the table's files.
     lease: Arc<Lease>,
     columns: ColumnScan,
     batch_rows: usize,
+    filters_early: bool,
 }
 
 /// Reads Parquet files of a store as plain Arrow, with the footers that are cached.
@@ -73,7 +78,21 @@ pub fn parquet_source(
 
 impl NamedSource {
     pub fn new(inner: Arc<dyn FileSource>, lease: Arc<Lease>, columns: ColumnScan) -> Self {
-        Self { inner, lease, columns, batch_rows: 8192 }
+        Self { inner, lease, columns, batch_rows: 8192, filters_early: false }
+    }
+
+    /// For scans of few of many rows: columns that conditions do not ask for are decoded for the rows that fulfil them alone.
+    #[must_use]
+    pub fn filtering_early(self) -> Self {
+        Self { filters_early: true, ..self }
+    }
+
+    /// DataFusion's own source, which leaves out rows while it reads or not.
+    fn filtering(&self, early: bool) -> Arc<dyn FileSource> {
+        match self.inner.downcast_ref::<ParquetSource>() {
+            Some(source) if self.filters_early => Arc::new(source.clone().with_pushdown_filters(early)),
+            _ => Arc::clone(&self.inner),
+        }
     }
 
     /// DataFusion's own source.
@@ -94,12 +113,7 @@ impl NamedSource {
     }
 
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
-        self.wrap_for(inner, self.batch_rows)
-    }
-
-    fn wrap_for(&self, inner: Arc<dyn FileSource>, batch_rows: usize) -> Arc<dyn FileSource> {
-        let (lease, columns) = (Arc::clone(&self.lease), self.columns.clone());
-        Arc::new(Self { inner, lease, columns, batch_rows })
+        Arc::new(Self { inner, ..self.clone() })
     }
 }
 
@@ -134,7 +148,8 @@ impl FileSource for NamedSource {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        self.wrap_for(self.inner.with_batch_size(batch_size), batch_size)
+        let inner = self.inner.with_batch_size(batch_size);
+        Arc::new(Self { inner, batch_rows: batch_size, ..self.clone() })
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -177,10 +192,16 @@ impl FileSource for NamedSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let pushed = self.inner.try_pushdown_filters(filters, config)?;
+        let columns = self.inner.table_schema().file_schema();
+        let early = self.filters_early && filters.iter().all(|filter| is_harmless(filter.as_ref(), columns));
+        // The conditions stay above the scan all the same: here they only save work.
+        let answers = vec![PushedDown::No; filters.len()];
+        let pushed = self.filtering(early).try_pushdown_filters(filters, config)?;
         Ok(FilterPushdownPropagation {
-            filters: pushed.filters,
-            updated_node: pushed.updated_node.map(|inner| self.wrap(inner)),
+            filters: if self.filters_early { answers } else { pushed.filters },
+            updated_node: pushed
+                .updated_node
+                .map(|inner| Arc::new(Self { inner, filters_early: early, ..self.clone() }) as _),
         })
     }
 
@@ -324,6 +345,28 @@ fn passes_floats_on(expr: &dyn PhysicalExpr, columns: &Schema) -> bool {
     }
     let mut used = expr.children().into_iter().flat_map(collect_columns);
     !used.any(|column| columns.fields().get(column.index()).is_none_or(|field| has_floats(field.data_type())))
+}
+
+/// Whether a condition cannot fail, and says the same of the values as they are in files as of those that the scan gives: floats
+/// may have another NaN there, and to a join, but to no condition, both zeros are equal.
+fn is_harmless(condition: &dyn PhysicalExpr, columns: &Schema) -> bool {
+    if let Some(column) = condition.downcast_ref::<Column>() {
+        let field = columns.fields().get(column.index()).map(|field| field.data_type());
+        return field
+            .is_some_and(|of| !has_floats(of) && !of.is_nested() && !matches!(of, DataType::Interval(_)));
+    }
+    let is_comparison = |operator: &Operator| {
+        use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+        matches!(operator, And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or)
+    };
+    let is_plain = condition.downcast_ref::<Literal>().is_some()
+        || condition.downcast_ref::<InListExpr>().is_some()
+        || condition.downcast_ref::<IsNullExpr>().is_some()
+        || condition.downcast_ref::<IsNotNullExpr>().is_some()
+        || condition.downcast_ref::<NotExpr>().is_some()
+        || condition.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()
+        || condition.downcast_ref::<BinaryExpr>().is_some_and(|expr| is_comparison(expr.op()));
+    is_plain && condition.children().into_iter().all(|child| is_harmless(child.as_ref(), columns))
 }
 
 /// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding

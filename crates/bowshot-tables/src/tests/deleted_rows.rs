@@ -42,13 +42,40 @@ fn a_file_stays_and_its_rows_are_gone_also_after_a_restart() {
 #[test]
 fn a_file_that_loses_many_rows_is_written_anew() {
     let (_folder, store) = filled();
-    change(&store, |table| table.unwrap().delete(&store, &(0..1250).collect::<Vec<_>>()).unwrap().0);
+    change(&store, |table| table.unwrap().delete(&store, &(0..2000).collect::<Vec<_>>()).unwrap().0);
     assert!(now(&store).has_deleted_rows());
-    delete(&store, 1250);
+    delete(&store, 2000);
     assert!(!now(&store).has_deleted_rows());
-    assert_eq!(ids(&now(&store)), (1251..10_000).collect::<Vec<_>>());
-    change(&store, |table| table.unwrap().delete(&store, &(0..8749).collect::<Vec<_>>()).unwrap().0);
+    assert_eq!(ids(&now(&store)), (2001..10_000).collect::<Vec<_>>());
+    change(&store, |table| table.unwrap().delete(&store, &(0..7999).collect::<Vec<_>>()).unwrap().0);
     assert_eq!((now(&store).rows(), now(&store).segment_count()), (0, 0));
+}
+
+#[test]
+fn many_rows_of_a_large_file_are_noted_and_go_when_it_is_written_anew() {
+    let (folder, store) = fresh();
+    insert(&store, &rows(0..100_000));
+    let before = files(folder.path());
+    let every = |nth: u64| (0..100_000).filter(|id| id % nth == 0).collect::<Vec<u64>>();
+    let base = store.snapshot();
+    let [one, other] = [every(20), every(30).into_iter().filter(|id| id % 20 != 0).collect()]
+        .map(|gone| with(&base, get(&base, "t").delete(&store, &gone).unwrap().0));
+    store.commit(&base, &one).unwrap();
+    store.commit(&base, &other).unwrap();
+    let expected: Vec<i64> = (0..100_000).filter(|id| id % 20 != 0 && id % 30 != 0).collect();
+    assert_eq!((ids(&now(&store)), files(folder.path())), (expected.clone(), before));
+    drop((base, one, other));
+    let store = reopened(store, &folder);
+    assert!(now(&store).has_deleted_rows() && ids(&now(&store)) == expected);
+    assert_eq!(store.table_as_of(&now(&store), AsOf::Version(1)).unwrap().rows(), 95_000);
+    assert_eq!(crate::examine(folder.path()).unwrap(), []);
+    // A transaction that began before goes on with the file that takes the place.
+    let base = store.snapshot();
+    let later = with(&base, without(&store, &get(&base, "t"), 99_999));
+    change(&store, |table| table.unwrap().optimized(&store).unwrap().0);
+    assert!(!now(&store).has_deleted_rows());
+    store.commit(&base, &later).unwrap();
+    assert_eq!(sorted(&now(&store)), expected[..expected.len() - 1]);
 }
 
 #[test]
@@ -172,14 +199,14 @@ fn other_programs_never_see_one_half_of_a_change() {
     let log = store.location(&now(&store)).unwrap().join("_delta_log");
     // The file is written anew, and the rows in the place of others are few.
     change(&store, |table| {
-        let (left, _) = table.unwrap().delete(&store, &(0..2_000).collect::<Vec<_>>()).unwrap();
-        let segment = store.copied(&left, vec![rows(20_000..22_000)]).unwrap();
+        let (left, _) = table.unwrap().delete(&store, &(0..2_500).collect::<Vec<_>>()).unwrap();
+        let segment = store.copied(&left, vec![rows(20_000..22_500)]).unwrap();
         left.append(segment.into_iter().collect())
     });
     let done = store.vacuum(&now(&store), chrono::Duration::zero()).unwrap();
     assert_eq!((shown_rows(&log), done.files), (vec![10_000, 10_000], 1));
     // What is left of two files is few rows.
-    let gone: Vec<u64> = (0..8_000).chain((0..1_000).map(|row| (1_u64 << 32) | row)).collect();
+    let gone: Vec<u64> = (0..7_500).chain((0..1_500).map(|row| (1_u64 << 32) | row)).collect();
     change(&store, |table| table.unwrap().delete(&store, &gone).unwrap().0);
     store.settle();
     assert_eq!(shown_rows(&log), [10_000, 10_000, 1_000]);
