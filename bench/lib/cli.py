@@ -24,9 +24,7 @@ def parser() -> argparse.ArgumentParser:
         help="small: whether everything works, in minutes; medium (default); large: the published sizes, for hours",
     )
     made.add_argument("--rounds", type=int, help=f"turns of each contender after the warm-up (default {options.ROUNDS})")
-    made.add_argument(
-        "--peers", help=f"peers to run beside ours, separated by commas, or none (default all): {', '.join(arena.PEERS)}"
-    )
+    made.add_argument("--peers", help=f"peers to run beside ours, separated by commas, or none (default all): {', '.join(arena.PEERS)}")
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
     made.add_argument(
         "--case",

@@ -27,9 +27,7 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
     return [str(interpreter), "-W", "ignore", str(script)]
 
 
-def client(
-    server: processes.Server, kind: str, script: pathlib.Path = CLIENT, begun=lambda pid: None, **order
-) -> dict:
+def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, begun=lambda pid: None, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile. `begun` is told the id of the
     process.
     """

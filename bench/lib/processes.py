@@ -127,9 +127,7 @@ class MemorySampler:
         `sizes` that were sampled."""
         sizes = self.resident if sizes is None else sizes
         step = max(1, -(-len(sizes) // count))
-        return [
-            (round(self.times[start], 2), max(sizes[start : start + step])) for start in range(0, len(sizes), step)
-        ]
+        return [(round(self.times[start], 2), max(sizes[start : start + step])) for start in range(0, len(sizes), step)]
 
     def close(self) -> dict:
         self.stopped.set()

@@ -94,10 +94,7 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "DuckDB's Quack protocol.",
         (SECONDS, ROWS),
     ),
-    Scenario(
-        "tpch", "TPC-H, 22 queries", "Whole time at the client of each of the 22 queries over the same Parquet files.",
-        (GEOMETRIC,),
-    ),
+    Scenario("tpch", "TPC-H, 22 queries", "Whole time at the client of each of the 22 queries over the same Parquet files.", (GEOMETRIC,)),
     Scenario(
         "tpcds", "TPC-DS, 99 queries", "Whole time at the client of each of the 99 queries over the same Parquet files.",
         (GEOMETRIC,),
@@ -119,9 +116,7 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "time; and a folder of 100,000 files before the first query.", (SECONDS, FIRST_ANSWER, READING, READY, LISTING),
     ),
     Scenario("ingest", "Arrow into a durable table", "An Arrow file becomes a table that survives a crash.", (SECONDS,)),
-    Scenario(
-        "inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,),
-    ),
+    Scenario("inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,)),
     Scenario(
         "transactions", "Small statements and transactions", "Rows by their key, and transactions over durable tables, by tools and "
         "drivers of PostgreSQL and MySQL, from the databases themselves and from our front ends for them.",
@@ -131,10 +126,7 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "change", "UPDATE and DELETE", "One row in a hundred of a durable table is changed, then deleted.",
         (UPDATE, DELETE), judged=2,
     ),
-    Scenario(
-        "ingest_memory", "Memory while rows are ingested", "The server's memory during one long ingest.",
-        (PEAK, SECONDS),
-    ),
+    Scenario("ingest_memory", "Memory while rows are ingested", "The server's memory during one long ingest.", (PEAK, SECONDS)),
     Scenario(
         "joins", "Daily joins", "Two inner joins and the join of their results over tables that come each day: the first "
         "query of the third day, with the join cache and without.", (SECONDS, P99),

@@ -76,15 +76,12 @@ def cut_in_half(file):
 
 
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize(
-    ("suffix", "spoil", "what"),
-    [
-        (".arrow", spoil_middle, "read"),
-        (".arrow", cut_in_half, "open"),
-        (".json", spoil_middle, "open"),
-        (".json", cut_in_half, "open"),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "spoil", "what"), [
+    (".arrow", spoil_middle, "read"),
+    (".arrow", cut_in_half, "open"),
+    (".json", spoil_middle, "open"),
+    (".json", cut_in_half, "open"),
+])
 def test_damage_is_told_once_and_computed_around(tmp_path, cache, suffix, spoil, what):
     data = tmp_path / "data"
     answers = filled(data)

@@ -124,16 +124,13 @@ def differences(server, db, tables, seed, count, pause, seen):
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    "pause, wait",
-    [
-        (None, "20s"),
-        (0.2, "0s"),
-        pytest.param(0.2, "20s", marks=pytest.mark.long),
-        pytest.param(0.01, "20s", marks=pytest.mark.long),
-        pytest.param(None, "0s", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("pause, wait", [
+    (None, "20s"),
+    (0.2, "0s"),
+    pytest.param(0.2, "20s", marks=pytest.mark.long),
+    pytest.param(0.01, "20s", marks=pytest.mark.long),
+    pytest.param(None, "0s", marks=pytest.mark.long),
+])
 def test_random_joins_give_what_they_give_without_the_cache(pause, wait, tmp_path):
     """Without waiting, plans are taken apart where the tables of a cached join are, and learned from later."""
     seen, rounds = collections.Counter(), max(1, CASES // 200)

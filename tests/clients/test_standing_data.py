@@ -163,9 +163,7 @@ def test_the_exchange_folder_lies_apart(tmp_path, where):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data")
     configuration = tmp_path / "bowshot.toml"
-    configuration.write_text(
-        f'[storage]\nexchange_folder = "{tmp_path / where}"\n[engine]\nspill_folder = "{tmp_path / "spill"}"\n'
-    )
+    configuration.write_text(f'[storage]\nexchange_folder = "{tmp_path / where}"\n[engine]\nspill_folder = "{tmp_path / "spill"}"\n')
     message = fails_to_start("--config", configuration, "--data", tmp_path / "data")
     assert "exchange folder" in message, message
     configuration.write_text(configuration.read_text().replace(str(tmp_path / where), str(tmp_path / "other"), 1))

@@ -178,9 +178,7 @@ def test_every_type(lake):
 ], ids=str)
 def test_partitions(lake, transform, column):
     """The files have the partitions that pyiceberg gives to the same rows, and are left out as its own are."""
-    schema = Schema(
-        *PLAIN.fields, NestedField(5, "price", DecimalType(9, 2)), NestedField(6, "at", TimestampType()),
-    )
+    schema = Schema(*PLAIN.fields, NestedField(5, "price", DecimalType(9, 2)), NestedField(6, "at", TimestampType()))
     start = datetime.datetime(1969, 12, 25, 7)
     rows = pa.table({
         **{name: ROWS[name].slice(0, 60) for name in ROWS.schema.names},

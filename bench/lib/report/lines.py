@@ -67,9 +67,7 @@ def read(folder: pathlib.Path) -> list:
 def every(folder: pathlib.Path) -> list:
     """All lines in the order of the registry, and of each scenario the oldest first."""
     paths = (folder / f"{name}.jsonl" for name in registry.SCENARIOS)
-    return [
-        line(json.loads(text)) for path in paths if path.exists() for text in path.read_text(encoding="utf-8").splitlines()
-    ]
+    return [line(json.loads(text)) for path in paths if path.exists() for text in path.read_text(encoding="utf-8").splitlines()]
 
 
 def line(raw: dict) -> Line:

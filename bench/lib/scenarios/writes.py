@@ -44,14 +44,10 @@ def ingest_one(arena: Arena, table: str, source: str, disk: dict) -> None:
         if label == POSTGRES.label:
             best, limits[label] = try_copies(server, source, rows)
             chosen[at] = label, server, dataclasses.replace(contender, reader=best)
-    answers = arena.write(
-        chosen, lambda label: {"action": "ingest", "table": table, "source": source, "rows": limits.get(label)}
-    )
+    answers = arena.write(chosen, lambda label: {"action": "ingest", "table": table, "source": source, "rows": limits.get(label)})
     figures = {label: scale(measure.written(answers[label]), rows) for label in answers}
     kinds = {label: contender.reader for label, _, contender in chosen}
-    arena.record(
-        "ingest", table, figures, rows=rows, disk=disk, postgres_by=kinds.get(POSTGRES.label), axes={"what": f"ingest of {table}"},
-    )
+    arena.record("ingest", table, figures, rows=rows, disk=disk, postgres_by=kinds.get(POSTGRES.label), axes={"what": f"ingest of {table}"})
 
 
 def try_copies(server: processes.Server, source: str, rows: int) -> tuple:
@@ -105,9 +101,7 @@ def change(options: Options) -> None:
         disk, chosen = places.disk(arena.folder()), arena.choose([Contender("bowshot", "bowshot", "bowshot-adbc"), DUCKDB, POSTGRES])
         for _, server, contender in chosen:
             for table, source in sources.items():
-                measure.writer(
-                    server, contender.reader, [server], action="ingest", table=table, source=str(source), keep=True
-                )
+                measure.writer(server, contender.reader, [server], action="ingest", table=table, source=str(source), keep=True)
         turns = collections.Counter()
 
         def order(label: str) -> dict:
@@ -116,10 +110,7 @@ def change(options: Options) -> None:
 
         answers = arena.write(chosen, order)
     figures = {label: median_times(answers[label]) for label in answers}
-    arena.record(
-        "change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk,
-        axes={"what": "UPDATE and DELETE"},
-    )
+    arena.record("change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk, axes={"what": "UPDATE and DELETE"})
 
 
 def median_times(answers: list) -> dict:
