@@ -39,12 +39,6 @@ TYPES = {
 }
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with Server(data=tmp_path_factory.mktemp("delta") / "data") as server:
-        yield server
-
-
 @pytest.fixture(params=READERS)
 def read(request):
     return READERS[request.param]

@@ -8,7 +8,6 @@ import shutil
 import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
-import faults
 from durable import Database, contents, rows_of, start_that_fails
 from fault_workload import ALL, MANY, STATEMENTS, attempt, check, make_tables, observe
 from faults import OPEN, READ, SHORT_WRITE, SYNC, WRITE, Faults
@@ -25,11 +24,6 @@ FAULTS = {
 PLACES = {"rows": ".parquet", "catalog": "catalog.sqlite", "log": "_delta_log", "anywhere": ""}
 # Faults that a statement cannot miss; others are met in the background, or not at all while files stay open.
 MET = {("sync", "catalog"), ("full", "catalog"), ("torn", "catalog"), ("full", "rows"), ("torn", "rows"), ("read-only", "rows")}
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return faults.compile_into(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture
