@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
@@ -353,3 +354,17 @@ def seconds_of(work):
     start = time.monotonic()
     work()
     return time.monotonic() - start
+
+
+def six_at_once(server, sql):
+    """The answers to a statement that takes a second, over two connections, and the seconds that all of them took."""
+    answers = []
+
+    def ask():
+        with Database(server) as database:
+            answers.append(database.rows(sql))
+
+    asking = [threading.Thread(target=ask) for _ in range(6)]
+    taken = seconds_of(lambda: [[thread.start() for thread in asking], [thread.join() for thread in asking]])
+    assert server.rows("SELECT connections FROM system.databases")[0][0] <= 2
+    return answers, taken
