@@ -11,19 +11,13 @@ import subprocess
 import pyarrow as pa
 import pytest
 
-from durable import Database
+from durable import Database, refused
 from server import Server, binaries, clean_environment
 
 
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "store"
-
-
-def refused(database, sql, word):
-    with pytest.raises(Exception) as caught:
-        database.run(sql)
-    assert word in str(caught.value).lower(), caught.value
 
 
 def lists(depth):
