@@ -217,9 +217,7 @@ def paced(order):
     return {"runs": [{"seconds": time.perf_counter() - started, "bytes": nbytes, "rows": rows}]}
 
 
-ACTIONS = {
-    "drain": drain, "fetch": fetch, "queries": queries, "latency": latency, "concurrent": concurrent, "paced": paced,
-}
+ACTIONS = {"drain": drain, "fetch": fetch, "queries": queries, "latency": latency, "concurrent": concurrent, "paced": paced}
 
 
 def main():

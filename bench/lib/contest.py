@@ -51,9 +51,7 @@ def run(case: Case, contenders: list, arena: Arena) -> None:
     arena.record(
         case.scenario, case.name, figures, axes=case.axes, query=case.query,
         answers="equal" if len(digests) > 1 else "not compared", missing=too_many,
-        client_environment={
-            it.reader: readers.LARGE_RESULTS[it.reader] for _, _, it in chosen if it.reader in readers.LARGE_RESULTS
-        },
+        client_environment={it.reader: readers.LARGE_RESULTS[it.reader] for _, _, it in chosen if it.reader in readers.LARGE_RESULTS},
     )
 
 

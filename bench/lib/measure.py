@@ -27,9 +27,7 @@ def program(kind: str, script: pathlib.Path = CLIENT) -> list:
     return [str(interpreter), "-W", "ignore", str(script)]
 
 
-def client(
-    server: processes.Server, kind: str, script: pathlib.Path = CLIENT, begun=lambda pid: None, **order
-) -> dict:
+def client(server: processes.Server, kind: str, script: pathlib.Path = CLIENT, begun=lambda pid: None, **order) -> dict:
     """One client process; its answer and the processor time that the server spent meanwhile. `begun` is told the id of the
     process.
     """
@@ -100,11 +98,6 @@ def transfer(answers: list) -> dict:
         }),
         **processor_times(answers, len(runs)),
     }
-
-
-def transfer_without_bytes(answers: list) -> dict:
-    """Where the bytes are not known, as of tensors: figures that are for each GB are left out."""
-    return {name: value for name, value in transfer(answers).items() if name not in ("bytes", "first_seconds")}
 
 
 def processor_times(answers: list, runs: int) -> dict:

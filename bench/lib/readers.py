@@ -196,9 +196,7 @@ class Chdb:
 
         self.session = session.Session()
         # What its documentation says to set for the nulls and the UNION of the SQL standard.
-        self.session.query(
-            "SET join_use_nulls = 1, aggregate_functions_null_for_empty = 1, union_default_mode = 'DISTINCT'"
-        )
+        self.session.query("SET join_use_nulls = 1, aggregate_functions_null_for_empty = 1, union_default_mode = 'DISTINCT'")
         for name, path in json.loads(uri).items():
             files = f"{path}/*.parquet" if pathlib.Path(path).is_dir() else path
             self.session.query(f"CREATE VIEW {name} AS SELECT * FROM file('{files}', Parquet)")
@@ -255,9 +253,7 @@ class PyMySql(DbApi):
         import pymysql
 
         address = json.loads(uri)
-        self.connection = pymysql.connect(
-            host="127.0.0.1", port=address["port"], user="root", database=address["database"]
-        )
+        self.connection = pymysql.connect(host="127.0.0.1", port=address["port"], user="root", database=address["database"])
 
 
 class Pyodbc(DbApi):
@@ -315,10 +311,7 @@ KINDS = {
 ODBC_MANAGER = (ODBC_DRIVERS.parent / "libodbc.so.2", "libodbc2")
 POSTGRES_ODBC = (ODBC_DRIVERS / "psqlodbcw.so", "odbc-postgresql")
 MARIADB_ODBC = (ODBC_DRIVERS / "libmaodbc.so", "odbc-mariadb")
-NEEDED_FILES = {
-    "pyodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC],
-    "pyodbc-mariadb": [ODBC_MANAGER, MARIADB_ODBC],
-}
+NEEDED_FILES = {"pyodbc-postgres": [ODBC_MANAGER, POSTGRES_ODBC], "pyodbc-mariadb": [ODBC_MANAGER, MARIADB_ODBC]}
 
 # Which environment of `bench/requirements` a reader needs, if not `main`.
 ENVIRONMENTS = {"duckdb": "duckdb2", "chdb": "chdb", "polars": "polars"}

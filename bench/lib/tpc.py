@@ -65,9 +65,7 @@ def measured(chosen: list, queries: dict, folder: pathlib.Path, options: Options
         save = folder / contender.label
         first = not save.exists()
         save.mkdir(exist_ok=True)
-        return measure.client(
-            server, contender.reader, action="queries", queries=queries, save=str(save) if first else None
-        )
+        return measure.client(server, contender.reader, action="queries", queries=queries, save=str(save) if first else None)
 
     return measure.in_turn(chosen, options, once)
 
@@ -103,10 +101,7 @@ def saved(path: pathlib.Path) -> pa.Table:
 def figure(turns: list, different: dict | None) -> dict:
     """Medians by query over the turns."""
     failures = {query: text for turn in turns for query, text in turn["failures"].items()}
-    times = {
-        query: statistics.median(turn["seconds"][query] for turn in turns)
-        for query in turns[0]["seconds"] if query not in failures
-    }
+    times = {query: statistics.median(turn["seconds"][query] for turn in turns) for query in turns[0]["seconds"] if query not in failures}
     return {
         "total_s": sum(times.values()), "completed": len(times), "failed": len(failures),
         "different_answers": len(different) if different is not None else -1,

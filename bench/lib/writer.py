@@ -139,10 +139,7 @@ def inserts(order):
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(order["clients"]), context.Queue()
     same = (order["seconds"], barrier, answers)
-    workers = [
-        context.Process(target=insert_until, args=(order["kind"], order["uri"], index, *same))
-        for index in range(order["clients"])
-    ]
+    workers = [context.Process(target=insert_until, args=(order["kind"], order["uri"], index, *same)) for index in range(order["clients"])]
     for worker in workers:
         worker.start()
     parts = [answers.get(timeout=order["seconds"] + 240) for _ in workers]

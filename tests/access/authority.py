@@ -27,9 +27,7 @@ class Pair:
         self.pem = folder / f"{stem}.pem"
         self.key = folder / f"{stem}.key"
         self.pem.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        self.key.write_bytes(
-            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )
+        self.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         self.key.chmod(0o600)
 
 

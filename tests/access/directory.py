@@ -76,9 +76,7 @@ class Directory:
     def start(self):
         log = open(self.folder / "log", "ab")
         # In the foreground, so that it is our child.
-        self.process = subprocess.Popen(
-            ["slapd", "-f", str(self.config), "-h", self.url + "/", "-d", "stats"], stdout=log, stderr=log
-        )
+        self.process = subprocess.Popen(["slapd", "-f", str(self.config), "-h", self.url + "/", "-d", "stats"], stdout=log, stderr=log)
         log.close()
         self.wait()
 

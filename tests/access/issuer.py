@@ -39,9 +39,7 @@ class Key:
         return {**shape, "kid": self.kid, **self.entries}
 
     def public_pem(self):
-        return self.private.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        return self.private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 class Issuer:

@@ -331,7 +331,5 @@ def test_configurations_that_let_nobody_believe_what_is_not_so(tmp_path):
         ([*users, *tls, "--tls-client-authority", str(tmp_path / "missing")], "cannot be read"),
         ([*users, *tls, "--tls-client-authority", str(old.own.pem)], "has expired"),
     ]:
-        run = subprocess.run(
-            [str(binaries() / "bowshot"), "check", *arguments], capture_output=True, timeout=60, text=True
-        )
+        run = subprocess.run([str(binaries() / "bowshot"), "check", *arguments], capture_output=True, timeout=60, text=True)
         assert (run.returncode, reason in run.stderr) == (2, True), (arguments, run.stderr)

@@ -44,62 +44,56 @@ ONE, TWO = ("1", "10", "x", "one"), ("2", "20", "y", "two")
 
 
 @pytest.mark.parametrize("door", world.DOORS)
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("INSERT INTO t (id, a) VALUES (3, 30)", [ONE, TWO, ("3", "30", None, "deep")]),
-        ("INSERT INTO t (id) VALUES (3)", [ONE, TWO, ("3", "7", None, "deep")]),
-        ("INSERT INTO t (a, id) VALUES (DEFAULT, 3)", [ONE, TWO, ("3", "7", None, "deep")]),
-        ("INSERT INTO t (id, a) SELECT id + 2, a FROM t WHERE id = 1", [ONE, TWO, ("3", "10", None, "deep")]),
-        ("INSERT INTO t BY NAME SELECT 5 AS a, 3 AS id", [ONE, TWO, ("3", "5", None, "deep")]),
-        ("UPDATE t SET a = a + 1 WHERE id = 1", [("1", "11", "x", "one"), TWO]),
-        ("UPDATE t SET a = DEFAULT", [("1", "7", "x", "one"), ("2", "7", "y", "two")]),
-        ("UPDATE t AS q SET a = s.v FROM (VALUES (2, 9)) AS s (i, v) WHERE q.id = s.i", [ONE, ("2", "9", "y", "two")]),
-        ("UPDATE t SET a = (SELECT max(a) FROM t) WHERE id = 1", [("1", "20", "x", "one"), TWO]),
-        ("UPDATE t SET a = 0 WHERE id > 100", [ONE, TWO]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), [
+    ("INSERT INTO t (id, a) VALUES (3, 30)", [ONE, TWO, ("3", "30", None, "deep")]),
+    ("INSERT INTO t (id) VALUES (3)", [ONE, TWO, ("3", "7", None, "deep")]),
+    ("INSERT INTO t (a, id) VALUES (DEFAULT, 3)", [ONE, TWO, ("3", "7", None, "deep")]),
+    ("INSERT INTO t (id, a) SELECT id + 2, a FROM t WHERE id = 1", [ONE, TWO, ("3", "10", None, "deep")]),
+    ("INSERT INTO t BY NAME SELECT 5 AS a, 3 AS id", [ONE, TWO, ("3", "5", None, "deep")]),
+    ("UPDATE t SET a = a + 1 WHERE id = 1", [("1", "11", "x", "one"), TWO]),
+    ("UPDATE t SET a = DEFAULT", [("1", "7", "x", "one"), ("2", "7", "y", "two")]),
+    ("UPDATE t AS q SET a = s.v FROM (VALUES (2, 9)) AS s (i, v) WHERE q.id = s.i", [ONE, ("2", "9", "y", "two")]),
+    ("UPDATE t SET a = (SELECT max(a) FROM t) WHERE id = 1", [("1", "20", "x", "one"), TWO]),
+    ("UPDATE t SET a = 0 WHERE id > 100", [ONE, TWO]),
+])
 def test_what_is_granted(made, fresh, door, sql, expected):
     made.at("carl", door).rows(sql)
     assert all_of(made) == expected
 
 
 @pytest.mark.parametrize("door", ("flight", "http"))
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("INSERT INTO t VALUES (3, 30, 'z', 'mine')", "column `b`"),
-        ("INSERT INTO t SELECT 3, 30, 'z', 'mine'", "column `b`"),
-        ("INSERT INTO t (id, b) VALUES (3, 'z')", "column `b`"),
-        ("INSERT INTO t (id, b) VALUES (3, DEFAULT)", "column `b`"),
-        ("INSERT INTO t (id, secret) SELECT 3, 'mine'", "column `secret`"),
-        ("INSERT INTO t BY NAME SELECT 3 AS id, 'mine' AS secret", "column `secret`"),
-        ("WITH w AS (SELECT 3 AS id) INSERT INTO t (id, b) SELECT id, 'z' FROM w", "column `b`"),
-        ("INSERT INTO t (id, nothing) VALUES (3, 1)", "column `nothing`"),
-        ("INSERT INTO t (id) VALUES (3) RETURNING id", "RETURNING would show"),
-        ("INSERT INTO t (id) VALUES (3) RETURNING nothing", "RETURNING would show"),
-        ("INSERT OVERWRITE t SELECT 3, 30, 'z', 'mine'", "may not"),
-        ("INSERT INTO t (id, a) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET b = 'z'", "column `b`"),
-        ("INSERT OR REPLACE INTO t (id, a) VALUES (1, 1)", "take rows out"),
-        ("UPDATE t SET b = 'z'", "column `b`"),
-        ("UPDATE t SET a = 1, b = 'z'", "column `b`"),
-        ("UPDATE t SET (a, b) = (1, 'z')", "column `b`"),
-        ("UPDATE t SET id = 5 WHERE id = 1", "column `id`"),
-        ("UPDATE t SET nothing = 1", "column `nothing`"),
-        ("UPDATE t SET a = length(secret)", "secret"),
-        ("UPDATE t SET a = 1 WHERE secret = 'one'", "secret"),
-        ("UPDATE t SET a = 1 WHERE EXISTS (SELECT 1 FROM t AS i WHERE i.secret = 'one')", "secret"),
-        ("UPDATE t SET a = 1 RETURNING *", "RETURNING would show"),
-        ("DELETE FROM t", "take rows out"),
-        ("TRUNCATE t", "take rows out"),
-        ("MERGE INTO t USING (VALUES (1)) AS s (i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET a = 1", "sees a part"),
-        ("MERGE INTO t USING (VALUES (1)) AS s (i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET secret = 'z'", "column `secret`"),
-        ("COPY t FROM 'rows.csv'", "column `b`"),
-        ("COPY t (id, b) FROM 'rows.csv'", "column `b`"),
-        ("UPDATE blind SET a = 1", "may not read"),
-        ("INSERT INTO blind (id) VALUES (1)", "column `id`"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "words"), [
+    ("INSERT INTO t VALUES (3, 30, 'z', 'mine')", "column `b`"),
+    ("INSERT INTO t SELECT 3, 30, 'z', 'mine'", "column `b`"),
+    ("INSERT INTO t (id, b) VALUES (3, 'z')", "column `b`"),
+    ("INSERT INTO t (id, b) VALUES (3, DEFAULT)", "column `b`"),
+    ("INSERT INTO t (id, secret) SELECT 3, 'mine'", "column `secret`"),
+    ("INSERT INTO t BY NAME SELECT 3 AS id, 'mine' AS secret", "column `secret`"),
+    ("WITH w AS (SELECT 3 AS id) INSERT INTO t (id, b) SELECT id, 'z' FROM w", "column `b`"),
+    ("INSERT INTO t (id, nothing) VALUES (3, 1)", "column `nothing`"),
+    ("INSERT INTO t (id) VALUES (3) RETURNING id", "RETURNING would show"),
+    ("INSERT INTO t (id) VALUES (3) RETURNING nothing", "RETURNING would show"),
+    ("INSERT OVERWRITE t SELECT 3, 30, 'z', 'mine'", "may not"),
+    ("INSERT INTO t (id, a) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET b = 'z'", "column `b`"),
+    ("INSERT OR REPLACE INTO t (id, a) VALUES (1, 1)", "take rows out"),
+    ("UPDATE t SET b = 'z'", "column `b`"),
+    ("UPDATE t SET a = 1, b = 'z'", "column `b`"),
+    ("UPDATE t SET (a, b) = (1, 'z')", "column `b`"),
+    ("UPDATE t SET id = 5 WHERE id = 1", "column `id`"),
+    ("UPDATE t SET nothing = 1", "column `nothing`"),
+    ("UPDATE t SET a = length(secret)", "secret"),
+    ("UPDATE t SET a = 1 WHERE secret = 'one'", "secret"),
+    ("UPDATE t SET a = 1 WHERE EXISTS (SELECT 1 FROM t AS i WHERE i.secret = 'one')", "secret"),
+    ("UPDATE t SET a = 1 RETURNING *", "RETURNING would show"),
+    ("DELETE FROM t", "take rows out"),
+    ("TRUNCATE t", "take rows out"),
+    ("MERGE INTO t USING (VALUES (1)) AS s (i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET a = 1", "sees a part"),
+    ("MERGE INTO t USING (VALUES (1)) AS s (i) ON t.id = s.i WHEN MATCHED THEN UPDATE SET secret = 'z'", "column `secret`"),
+    ("COPY t FROM 'rows.csv'", "column `b`"),
+    ("COPY t (id, b) FROM 'rows.csv'", "column `b`"),
+    ("UPDATE blind SET a = 1", "may not read"),
+    ("INSERT INTO blind (id) VALUES (1)", "column `id`"),
+])
 def test_what_is_not(made, door, sql, words):
     before = all_of(made)
     with pytest.raises(Refused) as caught:
@@ -115,24 +109,21 @@ MERGE = "MERGE INTO u USING (VALUES (1, 5), (3, 6)) AS s (i, v) ON u.id = s.i "
 
 
 @pytest.mark.parametrize("door", ("flight", "postgres"))
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        (MERGE + "WHEN MATCHED THEN UPDATE SET a = v", [("1", "5", "x"), ("2", "20", "y")]),
-        (MERGE + "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (i, v)", [("1", "10", "x"), ("2", "20", "y"), ("3", "6", None)]),
-        (MERGE + "WHEN MATCHED THEN UPDATE SET b = 'z'", "column `b`"),
-        (MERGE + "WHEN NOT MATCHED THEN INSERT VALUES (i, v, 'z')", "column `b`"),
-        (MERGE + "WHEN NOT MATCHED THEN INSERT (id, b) VALUES (i, 'z')", "column `b`"),
-        (MERGE + "WHEN MATCHED THEN DELETE", "take rows out"),
-        (MERGE + "WHEN MATCHED AND a > 0 THEN UPDATE SET a = v WHEN MATCHED THEN UPDATE SET b = 'z'", "column `b`"),
-        ("INSERT INTO u (id, a) VALUES (1, 5), (3, 6) ON CONFLICT (id) DO UPDATE SET a = excluded.a", [("1", "5", "x"), ("2", "20", "y"), ("3", "6", None)]),
-        ("INSERT INTO u (id, a) VALUES (1, 5), (3, 6) ON CONFLICT DO NOTHING", [("1", "10", "x"), ("2", "20", "y"), ("3", "6", None)]),
-        ("INSERT INTO u (id, a) VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET b = 'z'", "column `b`"),
-        ("INSERT INTO u (id, b) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET a = 1", "column `b`"),
-        ("INSERT OR REPLACE INTO u (id, a) VALUES (1, 5)", "take rows out"),
-        ("UPDATE u SET a = 1 WHERE b = 'x' RETURNING id, a, b", [("1", "1", "x"), ("2", "20", "y")]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), [
+    (MERGE + "WHEN MATCHED THEN UPDATE SET a = v", [("1", "5", "x"), ("2", "20", "y")]),
+    (MERGE + "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (i, v)", [("1", "10", "x"), ("2", "20", "y"), ("3", "6", None)]),
+    (MERGE + "WHEN MATCHED THEN UPDATE SET b = 'z'", "column `b`"),
+    (MERGE + "WHEN NOT MATCHED THEN INSERT VALUES (i, v, 'z')", "column `b`"),
+    (MERGE + "WHEN NOT MATCHED THEN INSERT (id, b) VALUES (i, 'z')", "column `b`"),
+    (MERGE + "WHEN MATCHED THEN DELETE", "take rows out"),
+    (MERGE + "WHEN MATCHED AND a > 0 THEN UPDATE SET a = v WHEN MATCHED THEN UPDATE SET b = 'z'", "column `b`"),
+    ("INSERT INTO u (id, a) VALUES (1, 5), (3, 6) ON CONFLICT (id) DO UPDATE SET a = excluded.a", [("1", "5", "x"), ("2", "20", "y"), ("3", "6", None)]),
+    ("INSERT INTO u (id, a) VALUES (1, 5), (3, 6) ON CONFLICT DO NOTHING", [("1", "10", "x"), ("2", "20", "y"), ("3", "6", None)]),
+    ("INSERT INTO u (id, a) VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET b = 'z'", "column `b`"),
+    ("INSERT INTO u (id, b) VALUES (1, 'z') ON CONFLICT (id) DO UPDATE SET a = 1", "column `b`"),
+    ("INSERT OR REPLACE INTO u (id, a) VALUES (1, 5)", "take rows out"),
+    ("UPDATE u SET a = 1 WHERE b = 'x' RETURNING id, a, b", [("1", "1", "x"), ("2", "20", "y")]),
+])
 def test_merge_and_conflicts(made, fresh, door, sql, expected):
     carl = made.at("carl", door)
     if isinstance(expected, list):
@@ -215,14 +206,11 @@ def test_filters_hold_for_who_writes_a_part(made, fresh):
 BAD = "CASE WHEN a = 5 THEN CAST(secret AS INTEGER) ELSE 1 END"
 
 
-@pytest.mark.parametrize(
-    ("table", "more", "words"),
-    [
-        ("keyed", "UNIQUE (a, secret)", "twice"),
-        ("computed", f"made INTEGER GENERATED ALWAYS AS ({BAD}) STORED", "a generated column cannot be computed"),
-        ("checked", f"CONSTRAINT sane CHECK ({BAD} > 0)", "constraint `sane` cannot be computed"),
-    ],
-)
+@pytest.mark.parametrize(("table", "more", "words"), [
+    ("keyed", "UNIQUE (a, secret)", "twice"),
+    ("computed", f"made INTEGER GENERATED ALWAYS AS ({BAD}) STORED", "a generated column cannot be computed"),
+    ("checked", f"CONSTRAINT sane CHECK ({BAD} > 0)", "constraint `sane` cannot be computed"),
+])
 def test_errors_tell_nothing_of_what_is_not_seen(made, table, more, words):
     root, carl = made.at("root"), made.at("carl")
     root.rows(f"CREATE TABLE {table} (id INTEGER, a INTEGER, secret VARCHAR, {more})")

@@ -53,23 +53,20 @@ def test_what_is_asked_at_every_door(made, service, door):
     assert connection.rows("SELECT id FROM people WHERE name <> 'x'") == [("1",)]
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT count(*) FROM people", {"main.people": set()}),
-        ("SELECT * FROM people", {"main.people": {"id", "name", "region", "ssn"}}),
-        ("SELECT p.id FROM people p JOIN other o ON p.id = o.id", {"main.people": {"id"}, "main.other": {"id"}}),
-        ("SELECT id FROM (SELECT id, ssn FROM people)", {"main.people": {"id"}}),
-        ("SELECT id FROM people ORDER BY ssn", {"main.people": {"id", "ssn"}}),
-        ("SELECT region FROM people GROUP BY region HAVING max(ssn) > '0'", {"main.people": {"region", "ssn"}}),
-        ("WITH x AS (SELECT ssn, name FROM people) SELECT name FROM x WHERE ssn = '1'", {"main.people": {"ssn", "name"}}),
-        ("SELECT id FROM other UNION ALL SELECT id FROM people", {"main.people": {"id"}, "main.other": {"id"}}),
-        ("SELECT name FROM names", {"main.people": {"name"}, "main.names": None}),
-        ("SELECT secret FROM annex.people", {"annex.people": {"secret"}}),
-        ("SELECT a.secret FROM annex.people a, people p WHERE a.id = p.id", {"annex.people": {"id", "secret"}, "main.people": {"id"}}),
-        ("SELECT 1", {}),
-    ],
-)
+@pytest.mark.parametrize(("sql", "expected"), [
+    ("SELECT count(*) FROM people", {"main.people": set()}),
+    ("SELECT * FROM people", {"main.people": {"id", "name", "region", "ssn"}}),
+    ("SELECT p.id FROM people p JOIN other o ON p.id = o.id", {"main.people": {"id"}, "main.other": {"id"}}),
+    ("SELECT id FROM (SELECT id, ssn FROM people)", {"main.people": {"id"}}),
+    ("SELECT id FROM people ORDER BY ssn", {"main.people": {"id", "ssn"}}),
+    ("SELECT region FROM people GROUP BY region HAVING max(ssn) > '0'", {"main.people": {"region", "ssn"}}),
+    ("WITH x AS (SELECT ssn, name FROM people) SELECT name FROM x WHERE ssn = '1'", {"main.people": {"ssn", "name"}}),
+    ("SELECT id FROM other UNION ALL SELECT id FROM people", {"main.people": {"id"}, "main.other": {"id"}}),
+    ("SELECT name FROM names", {"main.people": {"name"}, "main.names": None}),
+    ("SELECT secret FROM annex.people", {"annex.people": {"secret"}}),
+    ("SELECT a.secret FROM annex.people a, people p WHERE a.id = p.id", {"annex.people": {"id", "secret"}, "main.people": {"id"}}),
+    ("SELECT 1", {}),
+])
 def test_tables_and_columns(made, service, sql, expected):
     connection = made.at("ada")
     service.asked.clear()
@@ -80,34 +77,31 @@ def test_tables_and_columns(made, service, sql, expected):
         assert found == expected
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT id FROM other WHERE EXISTS (SELECT 1 FROM people p WHERE p.ssn = other.text)",
-        "SELECT id, (SELECT max(ssn) FROM people) FROM other",
-        "SELECT id FROM other WHERE text IN (SELECT ssn FROM people)",
-        "SELECT o.id, p.ssn FROM other o, LATERAL (SELECT ssn FROM people p WHERE p.id = o.id) p",
-        "SELECT max(ssn) OVER () FROM people",
-        "SELECT DISTINCT ssn FROM people",
-        "SELECT id FROM other EXCEPT SELECT length(ssn) FROM people",
-        "SELECT row_number() OVER (ORDER BY ssn) FROM people",
-        "SELECT count(DISTINCT ssn) FROM people",
-        "SELECT count(*) FROM people WHERE ssn LIKE '1%'",
-        "SELECT 1 FROM people LIMIT (SELECT count(ssn) FROM people)",
-        "SELECT id FROM names WHERE id IN (SELECT id FROM people WHERE ssn > '0')",
-        "EXPLAIN SELECT ssn FROM people",
-        "EXPLAIN ANALYZE SELECT ssn FROM people",
-        "SUMMARIZE people",
-        "DESCRIBE SELECT ssn FROM people",
-        "CREATE TABLE copied AS SELECT ssn FROM people",
-        "CREATE TEMPORARY TABLE copied_here AS SELECT ssn FROM people",
-        "COPY (SELECT ssn FROM people) TO 'out.csv'",
-        "INSERT INTO people SELECT id, ssn, 'EU', name FROM people",
-        "UPDATE people SET name = ssn",
-        "DELETE FROM people WHERE ssn = '9'",
-        "UPDATE people SET name = 'x' WHERE id IN (SELECT id FROM people WHERE ssn = '9')",
-    ],
-)
+@pytest.mark.parametrize("sql", [
+    "SELECT id FROM other WHERE EXISTS (SELECT 1 FROM people p WHERE p.ssn = other.text)",
+    "SELECT id, (SELECT max(ssn) FROM people) FROM other",
+    "SELECT id FROM other WHERE text IN (SELECT ssn FROM people)",
+    "SELECT o.id, p.ssn FROM other o, LATERAL (SELECT ssn FROM people p WHERE p.id = o.id) p",
+    "SELECT max(ssn) OVER () FROM people",
+    "SELECT DISTINCT ssn FROM people",
+    "SELECT id FROM other EXCEPT SELECT length(ssn) FROM people",
+    "SELECT row_number() OVER (ORDER BY ssn) FROM people",
+    "SELECT count(DISTINCT ssn) FROM people",
+    "SELECT count(*) FROM people WHERE ssn LIKE '1%'",
+    "SELECT 1 FROM people LIMIT (SELECT count(ssn) FROM people)",
+    "SELECT id FROM names WHERE id IN (SELECT id FROM people WHERE ssn > '0')",
+    "EXPLAIN SELECT ssn FROM people",
+    "EXPLAIN ANALYZE SELECT ssn FROM people",
+    "SUMMARIZE people",
+    "DESCRIBE SELECT ssn FROM people",
+    "CREATE TABLE copied AS SELECT ssn FROM people",
+    "CREATE TEMPORARY TABLE copied_here AS SELECT ssn FROM people",
+    "COPY (SELECT ssn FROM people) TO 'out.csv'",
+    "INSERT INTO people SELECT id, ssn, 'EU', name FROM people",
+    "UPDATE people SET name = ssn",
+    "DELETE FROM people WHERE ssn = '9'",
+    "UPDATE people SET name = 'x' WHERE id IN (SELECT id FROM people WHERE ssn = '9')",
+])
 def test_a_column_that_is_denied_is_read_in_no_way(made, service, sql):
     """The service allows all but the numbers of people: nothing gets at them."""
 
@@ -122,21 +116,18 @@ def test_a_column_that_is_denied_is_read_in_no_way(made, service, sql):
         assert "no numbers" in str(caught.value), (door, caught.value)
 
 
-@pytest.mark.parametrize(
-    ("sql", "action", "changed"),
-    [
-        ("INSERT INTO people VALUES (7, 'Ann', 'EU', '7')", "insert", "main.people"),
-        ("UPDATE people SET name = 'B' WHERE id = 7", "update", "main.people"),
-        ("DELETE FROM people WHERE id = 7", "delete", "main.people"),
-        ("CREATE TABLE made (id INTEGER)", "create", "main.made"),
-        ("ALTER TABLE made ADD COLUMN x INTEGER", "alter", "main.made"),
-        ("TRUNCATE made", "truncate", "main.made"),
-        ("CREATE VIEW seen AS SELECT id FROM people", "create", "main.seen"),
-        ("DROP VIEW seen", "drop", "main.seen"),
-        ("DROP TABLE made", "drop", "main.made"),
-        ("COPY (SELECT 1) TO 'one.csv'", "copy_to", None),
-    ],
-)
+@pytest.mark.parametrize(("sql", "action", "changed"), [
+    ("INSERT INTO people VALUES (7, 'Ann', 'EU', '7')", "insert", "main.people"),
+    ("UPDATE people SET name = 'B' WHERE id = 7", "update", "main.people"),
+    ("DELETE FROM people WHERE id = 7", "delete", "main.people"),
+    ("CREATE TABLE made (id INTEGER)", "create", "main.made"),
+    ("ALTER TABLE made ADD COLUMN x INTEGER", "alter", "main.made"),
+    ("TRUNCATE made", "truncate", "main.made"),
+    ("CREATE VIEW seen AS SELECT id FROM people", "create", "main.seen"),
+    ("DROP VIEW seen", "drop", "main.seen"),
+    ("DROP TABLE made", "drop", "main.made"),
+    ("COPY (SELECT 1) TO 'one.csv'", "copy_to", None),
+])
 def test_changes_have_their_own_words(made, service, sql, action, changed):
     ada = made.at("ada")
     service.decide = lambda asked: deny("read only") if asked["action"] != "query" else ALLOW
@@ -238,20 +229,17 @@ def test_the_rules_come_first(made, service):
     assert not service.about("query"), "what may not be seen is nobody's business"
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        {"status": 500}, {"status": 403}, {"status": 204}, {"status": 302}, {"broken": True},
-        {"decide": lambda asked: b""}, {"decide": lambda asked: b"true"}, {"decide": lambda asked: b"{}"},
-        {"decide": lambda asked: {"result": None}}, {"decide": lambda asked: {"result": "yes"}},
-        {"decide": lambda asked: {"result": {"allow": "true"}}}, {"decide": lambda asked: {"result": {}}},
-        {"decide": lambda asked: {"allow": True}},
-        # A condition that is not understood is none that holds.
-        {"decide": lambda asked: {"result": {"allow": True, "row_filter": "id = 1"}}},
-        {"decide": lambda asked: b'{"result": {"allow": true}} trailing'},
-        {"decide": lambda asked: b'{"result": {"allow": true}, "x": "' + b"x" * (1 << 20) + b'"}'},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("spoil", [
+    {"status": 500}, {"status": 403}, {"status": 204}, {"status": 302}, {"broken": True},
+    {"decide": lambda asked: b""}, {"decide": lambda asked: b"true"}, {"decide": lambda asked: b"{}"},
+    {"decide": lambda asked: {"result": None}}, {"decide": lambda asked: {"result": "yes"}},
+    {"decide": lambda asked: {"result": {"allow": "true"}}}, {"decide": lambda asked: {"result": {}}},
+    {"decide": lambda asked: {"allow": True}},
+    # A condition that is not understood is none that holds.
+    {"decide": lambda asked: {"result": {"allow": True, "row_filter": "id = 1"}}},
+    {"decide": lambda asked: b'{"result": {"allow": true}} trailing'},
+    {"decide": lambda asked: b'{"result": {"allow": true}, "x": "' + b"x" * (1 << 20) + b'"}'},
+])  # fmt: skip
 def test_without_a_decision_nothing_runs(made, service, spoil):
     connection = made.at("ada")
     for name, value in spoil.items():
@@ -287,20 +275,17 @@ def test_the_trail_has_the_decision(made, service):
     assert query in trail, "the trail and the service call a statement the same"
 
 
-@pytest.mark.parametrize(
-    ("sql", "read", "changed"),
-    [
-        ("CREATE TABLE like_other (LIKE other)", {"main.other"}, {"main.like_other"}),
-        ("CREATE TABLE like_plain LIKE annex.people", {"annex.people"}, {"main.like_plain"}),
-        ("SHOW CREATE TABLE other", {"main.other"}, set()),
-        ("CREATE TABLE pointing (id INTEGER REFERENCES other (id) NOT ENFORCED)", {"main.other"}, {"main.pointing"}),
-        ("ALTER TABLE pointing ADD FOREIGN KEY (id) REFERENCES annex.people (id) NOT ENFORCED", {"annex.people"}, {"main.pointing"}),
-        ("ALTER TABLE pointing RENAME TO pointed", set(), {"main.pointing", "main.pointed"}),
-        ("CREATE VIEW viewed AS SELECT o.id FROM other AS o JOIN names AS n ON o.id = n.id", {"main.other", "main.names", "main.people"}, {"main.viewed"}),
-        ("ALTER TABLE other OWNER TO staff", set(), {"main.other"}),
-        ("REVOKE GRANT OPTION FOR SELECT ON other FROM ada", set(), {"main.other"}),
-    ],
-)
+@pytest.mark.parametrize(("sql", "read", "changed"), [
+    ("CREATE TABLE like_other (LIKE other)", {"main.other"}, {"main.like_other"}),
+    ("CREATE TABLE like_plain LIKE annex.people", {"annex.people"}, {"main.like_plain"}),
+    ("SHOW CREATE TABLE other", {"main.other"}, set()),
+    ("CREATE TABLE pointing (id INTEGER REFERENCES other (id) NOT ENFORCED)", {"main.other"}, {"main.pointing"}),
+    ("ALTER TABLE pointing ADD FOREIGN KEY (id) REFERENCES annex.people (id) NOT ENFORCED", {"annex.people"}, {"main.pointing"}),
+    ("ALTER TABLE pointing RENAME TO pointed", set(), {"main.pointing", "main.pointed"}),
+    ("CREATE VIEW viewed AS SELECT o.id FROM other AS o JOIN names AS n ON o.id = n.id", {"main.other", "main.names", "main.people"}, {"main.viewed"}),
+    ("ALTER TABLE other OWNER TO staff", set(), {"main.other"}),
+    ("REVOKE GRANT OPTION FOR SELECT ON other FROM ada", set(), {"main.other"}),
+])
 def test_tables_that_are_named_and_not_read(made, service, sql, read, changed):
     """Every table that a statement names is told, whether its rows are read or not."""
     root = made.at("root")

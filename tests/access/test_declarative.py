@@ -27,9 +27,7 @@ def run(made, what, rules, *more, user="root"):
     file = made.folder / "rules.toml"
     file.write_text(rules)
     command = [str(binaries() / "bowshot"), "access", what, str(file), "--uri", made.server.flight, "--user", user, *more]
-    return subprocess.run(
-        command, capture_output=True, timeout=120, text=True, env={"BOWSHOT_PASSWORD": PASSWORDS[user]}
-    )
+    return subprocess.run(command, capture_output=True, timeout=120, text=True, env={"BOWSHOT_PASSWORD": PASSWORDS[user]})
 
 
 def done(made, what, rules, *more):
@@ -79,15 +77,12 @@ def test_every_change_is_followed_and_the_password_stays(made):
     assert state(made) == [] and done(made, "diff", RULES) != []
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        '[[policies]]\nname = "late"\ntable = "people"\nusing = "no_column = 1"',
-        '[[masks]]\nname = "late"\ntable = "people"\ncolumn = "salary"\nfor = ["nobody"]\nusing = "null"',
-        '[[memberships]]\nrole = "clerk"\nmembers = ["staff"]',
-        '[[grants]]\ntable = "missing"\nrights = ["SELECT"]\nto = ["staff"]',
-    ],
-)
+@pytest.mark.parametrize("broken", [
+    '[[policies]]\nname = "late"\ntable = "people"\nusing = "no_column = 1"',
+    '[[masks]]\nname = "late"\ntable = "people"\ncolumn = "salary"\nfor = ["nobody"]\nusing = "null"',
+    '[[memberships]]\nrole = "clerk"\nmembers = ["staff"]',
+    '[[grants]]\ntable = "missing"\nrights = ["SELECT"]\nto = ["staff"]',
+])
 def test_all_or_nothing(made, broken):
     found = run(made, "apply", RULES + broken)
     assert found.returncode == 1 and "nothing was changed" in found.stderr, (found.stdout, found.stderr)

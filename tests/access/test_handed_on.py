@@ -15,12 +15,7 @@ numbers = itertools.count()
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("handed_on")
-    setup = [
-        *create_users("ada", "bob", "carl"),
-        "CREATE ROLE team",
-        "CREATE ROLE others",
-        "GRANT CREATE ON SCHEMA main TO ada",
-    ]
+    setup = [*create_users("ada", "bob", "carl"), "CREATE ROLE team", "CREATE ROLE others", "GRANT CREATE ON SCHEMA main TO ada"]
     with world.world(folder, setup, environment={"BOWSHOT_AUDIT_FILE": str(folder / "audit.jsonl")}) as made:
         yield made
 
@@ -243,14 +238,11 @@ def test_another_owner(made, table):
     bob.rows(f"DROP TABLE {mine}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "make"),
-    [
-        ("VIEW", "CREATE VIEW {} AS SELECT id FROM {}"),
-        ("MATERIALIZED VIEW", "CREATE MATERIALIZED VIEW {} AS SELECT id FROM {}"),
-        ("SCHEMA", "CREATE SCHEMA {}"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "make"), [
+    ("VIEW", "CREATE VIEW {} AS SELECT id FROM {}"),
+    ("MATERIALIZED VIEW", "CREATE MATERIALIZED VIEW {} AS SELECT id FROM {}"),
+    ("SCHEMA", "CREATE SCHEMA {}"),
+])
 def test_owners_of_other_things(made, table, kind, make):
     root, carl = made.at("root"), made.at("carl")
     name = f"{table}_thing"

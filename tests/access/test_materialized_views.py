@@ -35,14 +35,11 @@ def test_who_reads_all_of_the_tables_is_answered_from_the_view(made):
     assert sorted(ada.rows(QUERY)) == [("EU", "1"), ("US", "2")]
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        (["GRANT SELECT ON people TO ada", "CREATE ROW POLICY p ON people FOR ada USING (region = 'EU')"], [("EU", "1")]),
-        (["GRANT SELECT ON people TO ada", "CREATE MASK m ON people (region) FOR ada USING ('hidden')"], [("hidden", "3")]),
-        (["GRANT SELECT (region) ON people TO ada"], [("EU", "1"), ("US", "2")]),
-    ],
-)
+@pytest.mark.parametrize(("rules", "expected"), [
+    (["GRANT SELECT ON people TO ada", "CREATE ROW POLICY p ON people FOR ada USING (region = 'EU')"], [("EU", "1")]),
+    (["GRANT SELECT ON people TO ada", "CREATE MASK m ON people (region) FOR ada USING ('hidden')"], [("hidden", "3")]),
+    (["GRANT SELECT (region) ON people TO ada"], [("EU", "1"), ("US", "2")]),
+])
 def test_who_reads_a_part_is_not(made, rules, expected):
     root, ada = made.at("root"), made.at("ada")
     do(root, "GRANT SELECT ON by_region TO ada", *rules)

@@ -15,9 +15,7 @@ FOLDER = pathlib.Path(__file__).parent / "oauth2"
 
 class Provider:
     def __init__(self):
-        self.process = subprocess.Popen(
-            ["node", "serve.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen(["node", "serve.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.name = self.process.stdout.readline().strip()
         assert self.name.startswith("http://localhost:"), self.name
 

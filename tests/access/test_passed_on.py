@@ -184,15 +184,12 @@ def test_it_is_told_nobody(made):
     assert token not in told and token.rsplit(".", 1)[1] not in told
 
 
-@pytest.mark.parametrize(
-    ("place", "options", "words"),
-    [
-        ("grpc://192.0.2.1:1", "TYPE flightsql, FORWARD_TOKEN true", "grpc\\+tls"),
-        (None, "TYPE flightsql, FORWARD_TOKEN true, USER 'ann', PASSWORD 'x'", "`user` or a password"),
-        (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "`true` or `false`"),
-        ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "takes no tokens"),
-    ],
-)
+@pytest.mark.parametrize(("place", "options", "words"), [
+    ("grpc://192.0.2.1:1", "TYPE flightsql, FORWARD_TOKEN true", "grpc\\+tls"),
+    (None, "TYPE flightsql, FORWARD_TOKEN true, USER 'ann', PASSWORD 'x'", "`user` or a password"),
+    (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "`true` or `false`"),
+    ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "takes no tokens"),
+])
 def test_where_it_does_not_go(made, place, options, words):
     with pytest.raises(Refused, match=words):
         made.at("root").rows(f"ATTACH '{place or made.place}' AS other ({options})")

@@ -83,24 +83,22 @@ def query(rng):
     # A window over a column that a condition makes constant fails beside a condition that may fail, with policies or without.
     while "/" in harmless or "% 20" in harmless:
         harmless = condition(rng)
-    return rng.choice(
-        [
-            f"SELECT * FROM {{facts}} f WHERE {where}",
-            f"SELECT count(*), sum(amount), min(text), max(id) FROM {{facts}} f WHERE {where}",
-            "SELECT count(*), min(id), max(id), max(amount) FROM {facts}",
-            f"SELECT kind, count(*), sum(amount) FROM {{facts}} f WHERE {where} GROUP BY kind",
-            f"SELECT f.id, k.name FROM {{facts}} f JOIN {{kinds}} k ON f.kind = k.kind WHERE {where}",
-            f"SELECT k.name, sum(f.amount) FROM {{facts}} f LEFT JOIN {{kinds}} k ON f.kind = k.kind AND f.region = k.region WHERE {where} GROUP BY k.name",
-            f"SELECT a.id, b.id FROM {{facts}} a JOIN {{facts}} b ON a.amount = b.amount AND a.id < b.id WHERE {condition(rng, 'a')}",
-            f"SELECT id FROM {{facts}} f WHERE {where} ORDER BY amount, text, id LIMIT {rng.randrange(1, 20)}",
-            f"SELECT id FROM {{facts}} f WHERE kind IN (SELECT kind FROM {{kinds}} WHERE region IS NOT NULL) AND {where}",
-            f"SELECT id, (SELECT count(*) FROM {{facts}} g WHERE g.kind = f.kind) FROM {{facts}} f WHERE {where}",
-            f"WITH x AS (SELECT * FROM {{facts}} f WHERE {where}) SELECT text, count(*) FROM x GROUP BY text",
-            f"SELECT id FROM {{facts}} f WHERE {where} EXCEPT SELECT id FROM {{facts}} f WHERE {condition(rng)}",
-            f"SELECT id, row_number() OVER (PARTITION BY kind ORDER BY id) FROM {{facts}} f WHERE {harmless}",
-            f"SELECT DISTINCT text, kind FROM {{facts}} f WHERE {where}",
-        ]
-    )
+    return rng.choice([
+        f"SELECT * FROM {{facts}} f WHERE {where}",
+        f"SELECT count(*), sum(amount), min(text), max(id) FROM {{facts}} f WHERE {where}",
+        "SELECT count(*), min(id), max(id), max(amount) FROM {facts}",
+        f"SELECT kind, count(*), sum(amount) FROM {{facts}} f WHERE {where} GROUP BY kind",
+        f"SELECT f.id, k.name FROM {{facts}} f JOIN {{kinds}} k ON f.kind = k.kind WHERE {where}",
+        f"SELECT k.name, sum(f.amount) FROM {{facts}} f LEFT JOIN {{kinds}} k ON f.kind = k.kind AND f.region = k.region WHERE {where} GROUP BY k.name",
+        f"SELECT a.id, b.id FROM {{facts}} a JOIN {{facts}} b ON a.amount = b.amount AND a.id < b.id WHERE {condition(rng, 'a')}",
+        f"SELECT id FROM {{facts}} f WHERE {where} ORDER BY amount, text, id LIMIT {rng.randrange(1, 20)}",
+        f"SELECT id FROM {{facts}} f WHERE kind IN (SELECT kind FROM {{kinds}} WHERE region IS NOT NULL) AND {where}",
+        f"SELECT id, (SELECT count(*) FROM {{facts}} g WHERE g.kind = f.kind) FROM {{facts}} f WHERE {where}",
+        f"WITH x AS (SELECT * FROM {{facts}} f WHERE {where}) SELECT text, count(*) FROM x GROUP BY text",
+        f"SELECT id FROM {{facts}} f WHERE {where} EXCEPT SELECT id FROM {{facts}} f WHERE {condition(rng)}",
+        f"SELECT id, row_number() OVER (PARTITION BY kind ORDER BY id) FROM {{facts}} f WHERE {harmless}",
+        f"SELECT DISTINCT text, kind FROM {{facts}} f WHERE {where}",
+    ])
 
 
 def answer(connection, sql):

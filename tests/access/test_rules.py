@@ -141,18 +141,15 @@ def test_policies_of_several_roles_add_up(made, role):
         root.rows(sql)
 
 
-@pytest.mark.parametrize(
-    ("using", "words"),
-    [
-        ("nowhere = 1", "does not exist"),
-        ("id", "is a condition"),
-        ("id IN (SELECT 1)", "one row"),
-        ("random() > 0.5", "one row"),
-        ("count(*) > 1", "one row"),
-        ("id = $1", "one row"),
-        ("id = (SELECT max(id) FROM t)", "not found"),
-    ],
-)
+@pytest.mark.parametrize(("using", "words"), [
+    ("nowhere = 1", "does not exist"),
+    ("id", "is a condition"),
+    ("id IN (SELECT 1)", "one row"),
+    ("random() > 0.5", "one row"),
+    ("count(*) > 1", "one row"),
+    ("id = $1", "one row"),
+    ("id = (SELECT max(id) FROM t)", "not found"),
+])
 def test_policies_that_are_none(made, using, words):
     refused(made.at("root"), f"CREATE ROW POLICY bad ON t USING ({using})", words)
 

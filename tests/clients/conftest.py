@@ -68,9 +68,9 @@ def private_server(data_folder):
         yield server
 
 
-def row_protocols(*sources, more=()):
+def row_protocols(*sources, more=(), data="memory"):
     """A server of PostgreSQL's and MySQL's protocols."""
-    with Server(*sources, arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", *more]) as server:
+    with Server(*sources, arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0", *more], data=data) as server:
         yield server
         server.wait_idle(5.0)
 
@@ -88,6 +88,12 @@ def served():
 
 
 @pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Without any, and with durable tables; modules that need another one have their own of this name."""
+    yield from row_protocols(data=tmp_path_factory.mktemp("shared") / "data")
+
+
+@pytest.fixture(scope="module")
 def address(served):
     """Of `served`, for clients of PostgreSQL."""
     return served.postgres()
@@ -102,9 +108,16 @@ def guarded(tmp_path_factory, data_folder):
     yield from row_protocols(data_folder, more=more)
 
 
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """What makes system calls of a server fail."""
+    import faults
+
+    return faults.compile_into(tmp_path_factory.mktemp("faults"))
+
+
 @pytest.fixture
 def db(shared):
-    """A connection to the server that the module calls `shared`."""
     # Not every suite that reads this file has the driver.
     from durable import Database
 

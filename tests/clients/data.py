@@ -34,33 +34,29 @@ def lineitem(rows=LINEITEM_ROWS):
     rng = random.Random(1)
     keys = sorted(rng.randrange(1, ORDERS_ROWS + 1) for _ in range(rows))
     start = datetime.date(1992, 1, 1)
-    return pa.table(
-        {
-            "l_orderkey": pa.array(keys, pa.int64()),
-            "l_partkey": pa.array([rng.randrange(1, 2000) for _ in range(rows)], pa.int64()),
-            "l_linenumber": pa.array([1 + index % 7 for index in range(rows)], pa.int32()),
-            "l_quantity": money([100 * rng.randrange(1, 51) for _ in range(rows)]),
-            "l_extendedprice": money([rng.randrange(90_000, 10_000_000) for _ in range(rows)]),
-            "l_discount": money([rng.randrange(0, 11) for _ in range(rows)]),
-            "l_returnflag": pa.array([rng.choice("ANR") for _ in range(rows)]),
-            "l_shipdate": pa.array([start + datetime.timedelta(rng.randrange(2500)) for _ in range(rows)]),
-            "l_comment": pa.array([f"comment {rng.randrange(10**9):09d} of a line" for _ in range(rows)]),
-        }
-    )
+    return pa.table({
+        "l_orderkey": pa.array(keys, pa.int64()),
+        "l_partkey": pa.array([rng.randrange(1, 2000) for _ in range(rows)], pa.int64()),
+        "l_linenumber": pa.array([1 + index % 7 for index in range(rows)], pa.int32()),
+        "l_quantity": money([100 * rng.randrange(1, 51) for _ in range(rows)]),
+        "l_extendedprice": money([rng.randrange(90_000, 10_000_000) for _ in range(rows)]),
+        "l_discount": money([rng.randrange(0, 11) for _ in range(rows)]),
+        "l_returnflag": pa.array([rng.choice("ANR") for _ in range(rows)]),
+        "l_shipdate": pa.array([start + datetime.timedelta(rng.randrange(2500)) for _ in range(rows)]),
+        "l_comment": pa.array([f"comment {rng.randrange(10**9):09d} of a line" for _ in range(rows)]),
+    })
 
 
 def orders(rows=ORDERS_ROWS):
     rng = random.Random(2)
     start = datetime.date(1992, 1, 1)
-    return pa.table(
-        {
-            "o_orderkey": pa.array(range(1, rows + 1), pa.int64()),
-            "o_nationkey": pa.array([rng.randrange(25) for _ in range(rows)], pa.int64()),
-            "o_orderstatus": pa.array([rng.choice("FOP") for _ in range(rows)]),
-            "o_totalprice": money([rng.randrange(90_000, 50_000_000) for _ in range(rows)]),
-            "o_orderdate": pa.array([start + datetime.timedelta(rng.randrange(2400)) for _ in range(rows)]),
-        }
-    )
+    return pa.table({
+        "o_orderkey": pa.array(range(1, rows + 1), pa.int64()),
+        "o_nationkey": pa.array([rng.randrange(25) for _ in range(rows)], pa.int64()),
+        "o_orderstatus": pa.array([rng.choice("FOP") for _ in range(rows)]),
+        "o_totalprice": money([rng.randrange(90_000, 50_000_000) for _ in range(rows)]),
+        "o_orderdate": pa.array([start + datetime.timedelta(rng.randrange(2400)) for _ in range(rows)]),
+    })
 
 
 def nation():
@@ -70,33 +66,31 @@ def nation():
 def plain_types():
     """Types that every client reads; each column has values, a null and an edge."""
     moment = datetime.datetime(2024, 2, 29, 12, 34, 56, 789_000)
-    return pa.table(
-        {
-            "c_bool": pa.array([True, None, False]),
-            "c_int8": pa.array([1, None, -128], pa.int8()),
-            "c_int16": pa.array([1, None, -32768], pa.int16()),
-            "c_int32": pa.array([1, None, -(2**31)], pa.int32()),
-            "c_int64": pa.array([1, None, -(2**63)], pa.int64()),
-            "c_uint8": pa.array([1, None, 255], pa.uint8()),
-            "c_uint16": pa.array([1, None, 65535], pa.uint16()),
-            "c_uint32": pa.array([1, None, 2**32 - 1], pa.uint32()),
-            "c_uint64": pa.array([1, None, 2**64 - 1], pa.uint64()),
-            "c_float32": pa.array([1.5, None, float("-inf")], pa.float32()),
-            "c_float64": pa.array([1.5, None, float("nan")], pa.float64()),
-            "c_decimal": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-99999999.99")], pa.decimal128(10, 2)),
-            "c_string": pa.array(["a", None, "größe 🏹"]),
-            "c_binary": pa.array([b"a", None, b"\x00\xff"]),
-            "c_date": pa.array([moment.date(), None, datetime.date(1969, 12, 31)]),
-            "c_time": pa.array([moment.time(), None, datetime.time(23, 59, 59, 999_999)], pa.time64("us")),
-            "c_timestamp_s": pa.array([moment.replace(microsecond=0), None, datetime.datetime(1969, 12, 31)], pa.timestamp("s")),
-            "c_timestamp_ms": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("ms")),
-            "c_timestamp_us": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("us")),
-            "c_timestamp_ns": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("ns")),
-            "c_timestamp_utc": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("us", "UTC")),
-            "c_list": pa.array([[1, None], None, []], pa.list_(pa.int64())),
-            "c_struct": pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": None}]),
-        }
-    )  # fmt: skip
+    return pa.table({
+        "c_bool": pa.array([True, None, False]),
+        "c_int8": pa.array([1, None, -128], pa.int8()),
+        "c_int16": pa.array([1, None, -32768], pa.int16()),
+        "c_int32": pa.array([1, None, -(2**31)], pa.int32()),
+        "c_int64": pa.array([1, None, -(2**63)], pa.int64()),
+        "c_uint8": pa.array([1, None, 255], pa.uint8()),
+        "c_uint16": pa.array([1, None, 65535], pa.uint16()),
+        "c_uint32": pa.array([1, None, 2**32 - 1], pa.uint32()),
+        "c_uint64": pa.array([1, None, 2**64 - 1], pa.uint64()),
+        "c_float32": pa.array([1.5, None, float("-inf")], pa.float32()),
+        "c_float64": pa.array([1.5, None, float("nan")], pa.float64()),
+        "c_decimal": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-99999999.99")], pa.decimal128(10, 2)),
+        "c_string": pa.array(["a", None, "größe 🏹"]),
+        "c_binary": pa.array([b"a", None, b"\x00\xff"]),
+        "c_date": pa.array([moment.date(), None, datetime.date(1969, 12, 31)]),
+        "c_time": pa.array([moment.time(), None, datetime.time(23, 59, 59, 999_999)], pa.time64("us")),
+        "c_timestamp_s": pa.array([moment.replace(microsecond=0), None, datetime.datetime(1969, 12, 31)], pa.timestamp("s")),
+        "c_timestamp_ms": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("ms")),
+        "c_timestamp_us": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("us")),
+        "c_timestamp_ns": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("ns")),
+        "c_timestamp_utc": pa.array([moment, None, datetime.datetime(1969, 12, 31)], pa.timestamp("us", "UTC")),
+        "c_list": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+        "c_struct": pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": None}]),
+    })  # fmt: skip
 
 
 def all_types():

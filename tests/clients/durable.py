@@ -38,9 +38,12 @@ class Database:
         self.connection = dbapi.connect(server.grpc_tcp, db_kwargs={**header, **(options or {})}, autocommit=autocommit)
 
     def run(self, *statements):
+        """Gives the number of rows that the last one says it changed."""
         for sql in statements:
             with cursor_of(self.connection) as cursor:
                 cursor.execute(sql)
+                changed = None if cursor.rowcount == -1 else cursor.rowcount
+        return changed
 
     def arrow(self, sql):
         with cursor_of(self.connection) as cursor:
@@ -74,6 +77,19 @@ class Database:
 
     def __exit__(self, *_):
         self.close()
+
+
+def refused(database, sql, *words, status=None):
+    """The words of the server, among which are these."""
+    try:
+        rows = database.rows(sql)
+    except Exception as error:  # The driver has a class for each kind.
+        text = str(error)
+        missing = [word for word in words if word not in text]
+        assert not missing, f"{missing} not in: {text}"
+        assert status is None or error.status_code == status, text
+        return text
+    raise AssertionError(f"not refused: {sql}: {rows[:3]}")
 
 
 def restarts(data, how):

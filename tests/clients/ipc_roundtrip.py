@@ -128,10 +128,7 @@ def main():
         sys.exit(__doc__)
     folder = pathlib.Path(sys.argv[1])
     program = (folder / "rust" / "program").read_text()
-    checks = {
-        "Rust to Python": check_rust(folder / "rust"),
-        "Python to Rust and back": check_python(folder / "python", program),
-    }
+    checks = {"Rust to Python": check_rust(folder / "rust"), "Python to Rust and back": check_python(folder / "python", program)}
     passed = failed = 0
     for direction, results in checks.items():
         before = passed

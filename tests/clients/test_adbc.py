@@ -47,20 +47,17 @@ def test_parameter_of_every_type_comes_back(cursor, name):
     assert repr(got.to_pylist()) == repr(column.to_pylist())
 
 
-@pytest.mark.parametrize(
-    ("sql", "parameters", "rows"),
-    [
-        ("SELECT n_name FROM nation WHERE n_nationkey = $1", (7,), [("GERMANY",)]),
-        ("SELECT n_name FROM nation WHERE n_nationkey = ?", (7,), [("GERMANY",)]),
-        ("SELECT n_nationkey FROM nation WHERE n_name = $1 OR n_name = $2", ("PERU", "CHINA"), [(17,), (18,)]),
-        ("SELECT count(*) FROM orders WHERE o_orderdate < $1", (datetime.date(1900, 1, 1),), [(0,)]),
-        ("SELECT count(*) FROM orders WHERE o_totalprice < $1", (decimal.Decimal("-1.00"),), [(0,)]),
-        ("SELECT count(*) FROM lineitem WHERE l_orderkey = $1", (None,), [(0,)]),
-        ("SELECT c_bool FROM plain_types WHERE c_bool = $1", (True,), [(True,)]),
-        ("SELECT c_string FROM plain_types WHERE c_binary = $1", (b"a",), [("a",)]),
-        ("SELECT n_name FROM nation WHERE n_nationkey < $1 ORDER BY 1 LIMIT 1", (1.5,), [("ALGERIA",)]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "parameters", "rows"), [
+    ("SELECT n_name FROM nation WHERE n_nationkey = $1", (7,), [("GERMANY",)]),
+    ("SELECT n_name FROM nation WHERE n_nationkey = ?", (7,), [("GERMANY",)]),
+    ("SELECT n_nationkey FROM nation WHERE n_name = $1 OR n_name = $2", ("PERU", "CHINA"), [(17,), (18,)]),
+    ("SELECT count(*) FROM orders WHERE o_orderdate < $1", (datetime.date(1900, 1, 1),), [(0,)]),
+    ("SELECT count(*) FROM orders WHERE o_totalprice < $1", (decimal.Decimal("-1.00"),), [(0,)]),
+    ("SELECT count(*) FROM lineitem WHERE l_orderkey = $1", (None,), [(0,)]),
+    ("SELECT c_bool FROM plain_types WHERE c_bool = $1", (True,), [(True,)]),
+    ("SELECT c_string FROM plain_types WHERE c_binary = $1", (b"a",), [("a",)]),
+    ("SELECT n_name FROM nation WHERE n_nationkey < $1 ORDER BY 1 LIMIT 1", (1.5,), [("ALGERIA",)]),
+])
 def test_parameters_in_predicates(cursor, sql, parameters, rows):
     cursor.execute(sql, parameters)
     assert sorted(cursor.fetchall()) == rows
@@ -83,22 +80,19 @@ def levels(count, expression):
     return f"WITH q0 AS (SELECT l_orderkey % 2 AS x FROM lineitem){around} SELECT count(*) FROM q{count}"
 
 
-@pytest.mark.parametrize(
-    ("sql", "refused"),
-    [
-        # The optimiser makes one expression of them, of 14,400 levels, where the stack of a query ended.
-        (levels(16, "x" + " + 1" * 900) + " WHERE x > 0", "more than 3000 levels"),
-        (levels(3, "x" + " + 1" * 900) + " WHERE x > 0", ""),
-        # A condition on the outermost would have eight million parts.
-        (levels(3, "(" + " + x" * 200 + ") % 7") + " WHERE x > 0", "more than 1000000 parts"),
-        (levels(3, "(" + " + x" * 200 + ") % 7"), ""),
-        (levels(15, "x + x") + " WHERE x > 0", ""),
-        # No condition moves into what is computed of many rows.
-        (levels(3, "sum(" + " + x" * 200 + ") % 7") + " WHERE x > 0", ""),
-        (levels(3, "sum(" + " + x" * 200 + ") OVER () % 7") + " WHERE x > 0", ""),
-        (f"SELECT count(*) FROM nation WHERE EXISTS ({levels(3, '(' + ' + x' * 200 + ') % 7')} WHERE x > 0)", "more than 1000000"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "refused"), [
+    # The optimiser makes one expression of them, of 14,400 levels, where the stack of a query ended.
+    (levels(16, "x" + " + 1" * 900) + " WHERE x > 0", "more than 3000 levels"),
+    (levels(3, "x" + " + 1" * 900) + " WHERE x > 0", ""),
+    # A condition on the outermost would have eight million parts.
+    (levels(3, "(" + " + x" * 200 + ") % 7") + " WHERE x > 0", "more than 1000000 parts"),
+    (levels(3, "(" + " + x" * 200 + ") % 7"), ""),
+    (levels(15, "x + x") + " WHERE x > 0", ""),
+    # No condition moves into what is computed of many rows.
+    (levels(3, "sum(" + " + x" * 200 + ") % 7") + " WHERE x > 0", ""),
+    (levels(3, "sum(" + " + x" * 200 + ") OVER () % 7") + " WHERE x > 0", ""),
+    (f"SELECT count(*) FROM nation WHERE EXISTS ({levels(3, '(' + ' + x' * 200 + ') % 7')} WHERE x > 0)", "more than 1000000"),
+])
 def test_expressions_that_grow_without_end_are_refused(cursor, sql, refused):
     if not refused:
         cursor.execute(sql)

@@ -17,16 +17,14 @@ def rows():
     )
     mask = pa.array([not is_there for is_there in HIDDEN])
     inner = pa.StructArray.from_arrays([pa.array([10, 20, 30]), texts], ["a", "b"])
-    return pa.table(
-        {
-            "x": [1, 2, 3],
-            "s": pa.StructArray.from_arrays([pa.array([10, 20, 30]), texts], ["a", "b"], mask=mask),
-            "n": pa.StructArray.from_arrays([inner], ["i"], mask=mask),
-            "l": pa.Array.from_buffers(pa.list_(pa.int64()), 3, [validity, offsets], children=[pa.array([1, 2, 3, 4, 5])]),
-            "f": pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3, 4, 5, 6]), 2, mask=mask),
-            "m": pa.Array.from_buffers(pa.map_(pa.string(), pa.int64()), 3, [validity, offsets], children=[entries]),
-        }
-    )
+    return pa.table({
+        "x": [1, 2, 3],
+        "s": pa.StructArray.from_arrays([pa.array([10, 20, 30]), texts], ["a", "b"], mask=mask),
+        "n": pa.StructArray.from_arrays([inner], ["i"], mask=mask),
+        "l": pa.Array.from_buffers(pa.list_(pa.int64()), 3, [validity, offsets], children=[pa.array([1, 2, 3, 4, 5])]),
+        "f": pa.FixedSizeListArray.from_arrays(pa.array([1, 2, 3, 4, 5, 6]), 2, mask=mask),
+        "m": pa.Array.from_buffers(pa.map_(pa.string(), pa.int64()), 3, [validity, offsets], children=[entries]),
+    })
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +40,22 @@ def connection(tmp_path_factory):
 
 
 @pytest.mark.parametrize("table", ["served", "sent", "copied"])
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("s['a']", [None, 20, 30]),
-        ("(s).b", [None, "q", "r"]),
-        ("n['i']['a']", [None, 20, 30]),
-        ("(n).i.b", [None, "q", "r"]),
-        ("struct_extract(s, 'a')", [None, 20, 30]),
-        ("m['k']", [None, 3, 4]),
-        ("list_append(l, 9)", [[9], [3, 9], [4, 5, 9]]),
-        ("l || 9", [[9], [3, 9], [4, 5, 9]]),
-        ("0 || l", [[0], [0, 3], [0, 4, 5]]),
-        ("array_append(f, 9)", [[9], [3, 4, 9], [5, 6, 9]]),
-        ("array_repeat(l, 1)", [[None], [[3]], [[4, 5]]]),
-        ("array_repeat(s['a'], 2)", [[None, None], [20, 20], [30, 30]]),
-        ("sum(s['a']) OVER ()", [50, 50, 50]),
-        ("CASE WHEN s['a'] IS NULL THEN 'none' ELSE s['b'] END", ["none", "q", "r"]),
-    ],
-)
+@pytest.mark.parametrize(("expression", "expected"), [
+    ("s['a']", [None, 20, 30]),
+    ("(s).b", [None, "q", "r"]),
+    ("n['i']['a']", [None, 20, 30]),
+    ("(n).i.b", [None, "q", "r"]),
+    ("struct_extract(s, 'a')", [None, 20, 30]),
+    ("m['k']", [None, 3, 4]),
+    ("list_append(l, 9)", [[9], [3, 9], [4, 5, 9]]),
+    ("l || 9", [[9], [3, 9], [4, 5, 9]]),
+    ("0 || l", [[0], [0, 3], [0, 4, 5]]),
+    ("array_append(f, 9)", [[9], [3, 4, 9], [5, 6, 9]]),
+    ("array_repeat(l, 1)", [[None], [[3]], [[4, 5]]]),
+    ("array_repeat(s['a'], 2)", [[None, None], [20, 20], [30, 30]]),
+    ("sum(s['a']) OVER ()", [50, 50, 50]),
+    ("CASE WHEN s['a'] IS NULL THEN 'none' ELSE s['b'] END", ["none", "q", "r"]),
+])
 def test_nothing_lies_below_a_null(connection, table, expression, expected):
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {expression} FROM {table} ORDER BY x")

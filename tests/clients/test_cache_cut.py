@@ -90,16 +90,12 @@ def test_a_query_that_holds_rows_of_a_cached_join(cached, held, spoil):
 
 
 @pytest.mark.parametrize("spoil", [cut, overwrite], ids=["cut", "overwritten"])
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT max(t) AS t FROM (SELECT t FROM ({joined}) ORDER BY t, k LIMIT 3000) AS s "
-        "CROSS JOIN generate_series(1, 3000) AS g(n)",
-        "SELECT DISTINCT first_value(t) OVER (ORDER BY k % 7, n) AS t FROM ({joined}) AS j "
-        "CROSS JOIN generate_series(1, 25) AS g(n)",
-    ],
-    ids=["limit", "window"],
-)
+@pytest.mark.parametrize("sql", [
+    "SELECT max(t) AS t FROM (SELECT t FROM ({joined}) ORDER BY t, k LIMIT 3000) AS s "
+    "CROSS JOIN generate_series(1, 3000) AS g(n)",
+    "SELECT DISTINCT first_value(t) OVER (ORDER BY k % 7, n) AS t FROM ({joined}) AS j "
+    "CROSS JOIN generate_series(1, 25) AS g(n)",
+], ids=["limit", "window"])
 def test_a_query_that_computes_while_a_file_of_the_cache_changes(cached, sql, spoil):
     """Somewhere between planning and the last row; what comes is right, whenever it was. The statement is asked again by
     the server itself as long as nobody has seen a row."""
@@ -172,10 +168,7 @@ def test_a_result_that_waits_for_its_client(tmp_path, cached, spoil):
 
 WRITTEN = {
     "table": ("CREATE OR REPLACE TABLE copied AS SELECT * FROM rows", "SELECT DISTINCT t FROM copied"),
-    "large table": (
-        f"CREATE OR REPLACE TABLE copied AS {HELD[0].format(held='SELECT k, t FROM rows')}",
-        "SELECT DISTINCT t FROM copied",
-    ),
+    "large table": (f"CREATE OR REPLACE TABLE copied AS {HELD[0].format(held='SELECT k, t FROM rows')}", "SELECT DISTINCT t FROM copied"),
     "memory": ("CREATE OR REPLACE TEMPORARY TABLE copied AS SELECT * FROM rows", "SELECT DISTINCT t FROM copied"),
     "copy out": ("COPY (SELECT * FROM rows) TO 'out.parquet' WITH (OVERWRITE true)", None),
     "copy in": ("COPY copied FROM 'rows.arrow'", "SELECT DISTINCT t FROM copied"),

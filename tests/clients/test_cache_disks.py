@@ -9,7 +9,6 @@ import time
 import pyarrow as pa
 import pytest
 
-import faults
 from durable import Database
 from faults import READ, WRITE, Faults
 from server import Server, wait_until
@@ -21,11 +20,6 @@ JOINED = "SELECT a.k, b.y FROM a JOIN b ON a.k = b.k"
 SLOW = ", ".join(f"max({'sin(' * 8}y + {n}{')' * 8})" for n in range(12))
 GROUPED = f"SELECT y % 10 AS g, count(*) AS n, {SLOW} FROM b GROUP BY 1 ORDER BY 1"
 CACHES = ["join_cache", "result_cache"]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return faults.compile_into(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture
@@ -76,15 +70,12 @@ def cut_in_half(file):
 
 
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize(
-    ("suffix", "spoil", "what"),
-    [
-        (".arrow", spoil_middle, "read"),
-        (".arrow", cut_in_half, "open"),
-        (".json", spoil_middle, "open"),
-        (".json", cut_in_half, "open"),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "spoil", "what"), [
+    (".arrow", spoil_middle, "read"),
+    (".arrow", cut_in_half, "open"),
+    (".json", spoil_middle, "open"),
+    (".json", cut_in_half, "open"),
+])
 def test_damage_is_told_once_and_computed_around(tmp_path, cache, suffix, spoil, what):
     data = tmp_path / "data"
     answers = filled(data)

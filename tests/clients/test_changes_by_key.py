@@ -17,17 +17,10 @@ FILL = """INSERT INTO {} (k, n, big, word, code, price, half, day, at) SELECT s,
     s / 4.0, s / 2.0, DATE '2024-02-29', TIMESTAMP '2024-02-29 12:00:00' FROM generate_series(1, {}) AS g(s)"""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(arguments=["--pg", "127.0.0.1:0"], data=tmp_path_factory.mktemp("changes") / "data") as server:
-        yield server
-        server.wait_idle(5)
-
-
 @pytest.fixture
-def pair(server):
+def pair(shared):
     """Two connections with a table each: one that looks keys up, one that scans."""
-    with connect(server) as fast, connect(server) as slow:
+    with connect(shared) as fast, connect(shared) as slow:
         slow.execute("SET key_lookups = off")
         for connection, table in ((fast, "fast"), (slow, "slow")):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -200,10 +193,10 @@ def test_rows_survive_a_kill(tmp_path):
         assert connection.execute("SELECT n FROM t WHERE k = 199").fetchall() == [(1099,)]
 
 
-def test_others_see_what_a_statement_has_changed(server, pair):
+def test_others_see_what_a_statement_has_changed(shared, pair):
     """A plan that is used again is one on the newest rows."""
     fast, _ = pair
-    with connect(server) as other:
+    with connect(shared) as other:
         for number in range(20):
             fast.execute(f"UPDATE fast SET big = {number} WHERE k = 5")
             assert other.execute("SELECT big FROM fast WHERE k = 5").fetchone() == (number,)

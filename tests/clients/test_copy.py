@@ -14,14 +14,12 @@ import pytest
 
 from server import Server
 
-ROWS = pa.table(
-    {
-        "id": pa.array([1, 2, 3], pa.int64()),
-        "name": pa.array(["a,\"b\"", "ü\n", None]),
-        "price": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-3.25")], pa.decimal128(12, 2)),
-        "day": pa.array([datetime.date(2024, 1, 31), None, datetime.date(1969, 12, 31)]),
-    }
-)
+ROWS = pa.table({
+    "id": pa.array([1, 2, 3], pa.int64()),
+    "name": pa.array(["a,\"b\"", "ü\n", None]),
+    "price": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-3.25")], pa.decimal128(12, 2)),
+    "day": pa.array([datetime.date(2024, 1, 31), None, datetime.date(1969, 12, 31)]),
+})
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from crash.check import Check
-from crash.ledger import ABSENT, Ledger
+from crash.ledger import Ledger
 from crash.load import make_tables
 from crash.rounds import RESTART_SECONDS, Options, Run
 from crash.threads import Load
@@ -58,44 +58,3 @@ def test_without_a_kill_everything_is_as_acknowledged(tmp_path, ledger):
         assert not check.complaints
         check.connection.close()
         server.wait_idle(5.0)
-
-
-KEY = ("single", 1)
-
-
-@pytest.mark.parametrize(
-    ("answers", "good"),
-    [
-        (["acknowledged"], [1]),
-        (["unknown"], [ABSENT, 1]),
-        (["refused"], [ABSENT]),
-        (["acknowledged", "unknown"], [1, 2]),
-        (["acknowledged", "refused", "acknowledged"], [2]),
-        (["unknown", "acknowledged"], [1, 2]),
-    ],
-)
-def test_the_ledger_knows_what_may_be_there(tmp_path, answers, good):
-    for state in (ABSENT, 1, 2, 3):
-        ledger = Ledger(tmp_path / "journal")
-        ledger.add(KEY)
-        for answer in answers:
-            change = (lambda _: "refused") if answer == "refused" else lambda n: (n or 0) + 1
-            getattr(ledger, answer)(KEY, "refused" if answer == "refused" else change)
-        complaints = ledger.settle("single", {} if state is ABSENT else {KEY: state})
-        assert (not complaints) == (state in good), (answers, state, complaints)
-        ledger.close()
-
-
-def test_what_was_found_once_must_stay(ledger):
-    ledger.add(KEY)
-    ledger.unknown(KEY, lambda _: 1)
-    assert ledger.settle("single", {KEY: 1}) == []
-    assert ledger.settle("single", {}) != []
-
-
-def test_what_nobody_wrote_is_noticed(ledger):
-    assert ledger.settle("single", {KEY: 1}) != []
-    ledger.add(("single", 2))
-    ledger.acknowledged(("single", 2), lambda _: ABSENT)
-    ledger.forget("single", 1)
-    assert ledger.settle("single", {("single", 2): 1}) != []

@@ -40,16 +40,13 @@ def test_rows(connection):
     assert [row[1] for row in cursor.fetchall()] == data.NATIONS
 
 
-@pytest.mark.parametrize(
-    ("sql", "parameters", "rows"),
-    [
-        ("SELECT n_name FROM nation WHERE n_nationkey = ?", (7,), [("GERMANY",)]),
-        ("SELECT n_nationkey FROM nation WHERE n_name = ?", ("PERU",), [(17,)]),
-        ("SELECT c_string FROM plain_types WHERE c_binary = ?", (b"a",), [("a",)]),
-        ("SELECT c_string FROM plain_types WHERE c_bool = ?", (True,), [("a",)]),
-        ("SELECT c_string FROM plain_types WHERE c_float64 = ?", (1.5,), [("a",)]),
-    ],
-)
+@pytest.mark.parametrize(("sql", "parameters", "rows"), [
+    ("SELECT n_name FROM nation WHERE n_nationkey = ?", (7,), [("GERMANY",)]),
+    ("SELECT n_nationkey FROM nation WHERE n_name = ?", ("PERU",), [(17,)]),
+    ("SELECT c_string FROM plain_types WHERE c_binary = ?", (b"a",), [("a",)]),
+    ("SELECT c_string FROM plain_types WHERE c_bool = ?", (True,), [("a",)]),
+    ("SELECT c_string FROM plain_types WHERE c_float64 = ?", (1.5,), [("a",)]),
+])
 def test_parameters_arrive_as_unions(connection, sql, parameters, rows):
     cursor = connection.cursor()
     cursor.execute(sql, parameters)

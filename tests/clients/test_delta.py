@@ -39,12 +39,6 @@ TYPES = {
 }
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with Server(data=tmp_path_factory.mktemp("delta") / "data") as server:
-        yield server
-
-
 @pytest.fixture(params=READERS)
 def read(request):
     return READERS[request.param]
@@ -74,25 +68,21 @@ def test_types_of_sql(db, read, table):
     check(db, read, table)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([2**8 - 1, None], pa.uint8()),
-        pa.array([2**32 - 1, None], pa.uint32()),
-        pa.array([2**64 - 1, None], pa.uint64()),
-        pa.array([1.5, None], pa.float16()),
-        pa.array([b"ab", None], pa.binary(2)),
-        pa.array([[1, 2], None], pa.list_(pa.int32(), 2)),
-        pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
-        pa.array(["a", None]).dictionary_encode(),
-        pa.array([D(10) ** 40, None], pa.decimal256(50, 0)),
-        pa.array([datetime.time(1, 2, 3), None], pa.time64("us")),
-        pa.array([MOMENT, None], pa.timestamp("ns")),
-        pa.array([datetime.timedelta(1), None], pa.duration("us")),
-        pa.array([None, None], pa.null()),
-    ],
-    ids=lambda column: str(column.type),
-)
+@pytest.mark.parametrize("column", [
+    pa.array([2**8 - 1, None], pa.uint8()),
+    pa.array([2**32 - 1, None], pa.uint32()),
+    pa.array([2**64 - 1, None], pa.uint64()),
+    pa.array([1.5, None], pa.float16()),
+    pa.array([b"ab", None], pa.binary(2)),
+    pa.array([[1, 2], None], pa.list_(pa.int32(), 2)),
+    pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    pa.array(["a", None]).dictionary_encode(),
+    pa.array([D(10) ** 40, None], pa.decimal256(50, 0)),
+    pa.array([datetime.time(1, 2, 3), None], pa.time64("us")),
+    pa.array([MOMENT, None], pa.timestamp("ns")),
+    pa.array([datetime.timedelta(1), None], pa.duration("us")),
+    pa.array([None, None], pa.null()),
+], ids=lambda column: str(column.type))
 def test_types_that_delta_lacks_are_refused_or_kept(db, table, column):
     """Never taken and changed without a word."""
     given = pa.table({"id": [1, 2], "odd": column})

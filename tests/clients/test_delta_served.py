@@ -16,14 +16,12 @@ from server import Server, wait_until
 from test_delta import TYPES
 
 DAY = datetime.date(2024, 2, 29)
-ROWS = pa.table(
-    {
-        "id": pa.array(range(1000), pa.int64()),
-        "word": pa.array([None if n % 10 == 0 else f"größe {n % 7}" for n in range(1000)]),
-        "number": pa.array([n % 4 for n in range(1000)], pa.int32()),
-        "day": pa.array([DAY + datetime.timedelta(n % 3) for n in range(1000)]),
-    }
-)
+ROWS = pa.table({
+    "id": pa.array(range(1000), pa.int64()),
+    "word": pa.array([None if n % 10 == 0 else f"größe {n % 7}" for n in range(1000)]),
+    "number": pa.array([n % 4 for n in range(1000)], pa.int32()),
+    "day": pa.array([DAY + datetime.timedelta(n % 3) for n in range(1000)]),
+})
 
 
 def plain(folder):

@@ -19,12 +19,6 @@ def restart(request, data):
     yield from restarts(data, request.param)
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with Server(data=tmp_path_factory.mktemp("durable") / "data") as server:
-        yield server
-
-
 def versions(db, table):
     sql = f"SELECT version FROM bowshot.system.table_history WHERE table_name = '{table}' ORDER BY version"
     return [version for (version,) in db.rows(sql)]

@@ -12,7 +12,7 @@ import http_sql
 from test_mysql import connector_to, pymysql_to
 from test_odbc_sqlalchemy import odbc_to
 from test_postgres_clients import uri
-from writing import Status
+from writing_adbc import Status
 
 # What each tells: the status of ADBC, that of HTTP with the kind of the error, PostgreSQL's SQLSTATE, MySQL's number. None is not asked.
 ERRORS = [

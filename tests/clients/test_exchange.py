@@ -24,10 +24,7 @@ def test_rows_come_back_one_by_one_while_rows_go_in(client, table):
     for sql, expected in (
         ("SELECT id + 1 AS a FROM input", lambda i: {"a": i + 1}),
         ("SELECT id FROM input WHERE id >= 0 AND name LIKE 'n%'", lambda i: {"id": i}),
-        (
-            f"SELECT id, label FROM input JOIN {table} ON name = key WHERE value >= 0",
-            lambda i: {"id": i, "label": f"label {i % 5}"},
-        ),
+        (f"SELECT id, label FROM input JOIN {table} ON name = key WHERE value >= 0", lambda i: {"id": i, "label": f"label {i % 5}"}),
         (f"SELECT id FROM input LEFT JOIN {table} ON name = key", lambda i: {"id": i}),
         (f"SELECT id FROM input WHERE name IN (SELECT key FROM {table})", lambda i: {"id": i}),
     ):
@@ -151,18 +148,16 @@ def test_empty_streams_and_streams_without_rows(client):
 
 def test_types_go_through_unchanged(client):
     decimals = pa.array([1, None, 3], pa.int32()).cast(pa.decimal128(12, 2))
-    sent = pa.table(
-        {
-            "small": pa.array([1, None, 3], pa.int8()),
-            "words": pa.array(["a", "b", None]).dictionary_encode(),
-            "list": pa.array([[1, 2], None, []], pa.list_(pa.int32())),
-            "row": pa.array([{"x": 1}, None, {"x": 3}], pa.struct([("x", pa.int64())])),
-            "when": pa.array([1, None, 3], pa.timestamp("us", "UTC")),
-            "bytes": pa.array([b"\0", None, b"ab"]),
-            "money": decimals,
-            "nothing": pa.nulls(3),
-        }
-    )
+    sent = pa.table({
+        "small": pa.array([1, None, 3], pa.int8()),
+        "words": pa.array(["a", "b", None]).dictionary_encode(),
+        "list": pa.array([[1, 2], None, []], pa.list_(pa.int32())),
+        "row": pa.array([{"x": 1}, None, {"x": 3}], pa.struct([("x", pa.int64())])),
+        "when": pa.array([1, None, 3], pa.timestamp("us", "UTC")),
+        "bytes": pa.array([b"\0", None, b"ab"]),
+        "money": decimals,
+        "nothing": pa.nulls(3),
+    })
     got = exchange(client, "SELECT * FROM input", sent)
     assert got.to_pydict() == sent.to_pydict()
     assert exchange(client, "SELECT words, count(*) AS n FROM input GROUP BY words", sent).num_rows == 3
@@ -247,28 +242,26 @@ def random_statement(draw, stored, other):
     condition = draw.choice(
         ["k > 10", "s LIKE 'a%'", "f IS NULL", "k IN (1, 2, 3) OR d = 4", "NOT (k = d)", "k IS NOT NULL AND f < 1", "TRUE"]
     )
-    return draw.choice(
-        [
-            "SELECT * FROM {0} WHERE " + condition,
-            "SELECT k + 1 AS a, upper(s) AS b FROM {0} WHERE " + condition,
-            "SELECT s, count(*) AS n, sum(k) AS x, min(f) AS y FROM {0} WHERE " + condition + " GROUP BY s",
-            "SELECT DISTINCT s, d FROM {0} WHERE " + condition,
-            f"SELECT i.k, o.label FROM {{0}} i JOIN {other} o ON i.k = o.k WHERE i." + "d >= 0",
-            f"SELECT i.k, o.label FROM {{0}} i LEFT JOIN {other} o ON i.k = o.k AND o.label <> 'l3'",
-            f"SELECT i.k, o.label FROM {{0}} i FULL JOIN {other} o ON i.k = o.k",
-            f"SELECT o.label, i.s FROM {other} o RIGHT JOIN {{0}} i ON i.k = o.k",
-            f"SELECT k, s FROM {{0}} WHERE k IN (SELECT k FROM {other} WHERE label < 'l5')",
-            f"SELECT k, s FROM {{0}} i WHERE NOT EXISTS (SELECT 1 FROM {other} o WHERE o.k = i.k)",
-            f"SELECT k, (SELECT max(label) FROM {other} o WHERE o.k = i.k) AS m FROM {{0}} i",
-            f"SELECT label FROM {other} WHERE k NOT IN (SELECT k FROM {{0}} WHERE k IS NOT NULL)",
-            "SELECT k, row_number() OVER (PARTITION BY s ORDER BY k, d, f) AS r FROM {0}",
-            "SELECT a.k, b.d FROM {0} a JOIN {0} b ON a.k = b.d",
-            "SELECT k FROM {0} WHERE k > (SELECT avg(d) FROM {0})",
-            "SELECT k FROM {0} UNION ALL SELECT d FROM {0} WHERE " + condition,
-            "SELECT k, s FROM {0} WHERE " + condition + " EXCEPT SELECT k, s FROM {0} WHERE d = 1",
-            "WITH w AS (SELECT s, max(k) AS m FROM {0} GROUP BY s) SELECT * FROM {0} t JOIN w ON t.s = w.s AND t.k = w.m",
-        ]
-    )
+    return draw.choice([
+        "SELECT * FROM {0} WHERE " + condition,
+        "SELECT k + 1 AS a, upper(s) AS b FROM {0} WHERE " + condition,
+        "SELECT s, count(*) AS n, sum(k) AS x, min(f) AS y FROM {0} WHERE " + condition + " GROUP BY s",
+        "SELECT DISTINCT s, d FROM {0} WHERE " + condition,
+        f"SELECT i.k, o.label FROM {{0}} i JOIN {other} o ON i.k = o.k WHERE i." + "d >= 0",
+        f"SELECT i.k, o.label FROM {{0}} i LEFT JOIN {other} o ON i.k = o.k AND o.label <> 'l3'",
+        f"SELECT i.k, o.label FROM {{0}} i FULL JOIN {other} o ON i.k = o.k",
+        f"SELECT o.label, i.s FROM {other} o RIGHT JOIN {{0}} i ON i.k = o.k",
+        f"SELECT k, s FROM {{0}} WHERE k IN (SELECT k FROM {other} WHERE label < 'l5')",
+        f"SELECT k, s FROM {{0}} i WHERE NOT EXISTS (SELECT 1 FROM {other} o WHERE o.k = i.k)",
+        f"SELECT k, (SELECT max(label) FROM {other} o WHERE o.k = i.k) AS m FROM {{0}} i",
+        f"SELECT label FROM {other} WHERE k NOT IN (SELECT k FROM {{0}} WHERE k IS NOT NULL)",
+        "SELECT k, row_number() OVER (PARTITION BY s ORDER BY k, d, f) AS r FROM {0}",
+        "SELECT a.k, b.d FROM {0} a JOIN {0} b ON a.k = b.d",
+        "SELECT k FROM {0} WHERE k > (SELECT avg(d) FROM {0})",
+        "SELECT k FROM {0} UNION ALL SELECT d FROM {0} WHERE " + condition,
+        "SELECT k, s FROM {0} WHERE " + condition + " EXCEPT SELECT k, s FROM {0} WHERE d = 1",
+        "WITH w AS (SELECT s, max(k) AS m FROM {0} GROUP BY s) SELECT * FROM {0} t JOIN w ON t.s = w.s AND t.k = w.m",
+    ])
 
 
 def sorted_rows(table):

@@ -164,9 +164,7 @@ def test_types_of_files_of_duckdb(tmp_path):
 
 
 def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
-    duckdb.connect().execute(
-        f"COPY (SELECT '{IDS[0]}'::UUID AS u, ['{IDS[0]}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
-    )
+    duckdb.connect().execute(f"COPY (SELECT '{IDS[0]}'::UUID AS u, ['{IDS[0]}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)")
     with Server(tmp_path, arguments=["--pg", "127.0.0.1:0"]) as server, Database(server) as db:
         for value in ("l[1]", "coalesce(u, u)", f"CASE WHEN u <> '{IDS[1]}' THEN u ELSE '{IDS[1]}' END"):
             assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == str(IDS[0]), value
@@ -191,9 +189,7 @@ def test_lists_of_uuids_and_texts_as_parameters(tmp_path):
 def test_uuids_above_operators(tmp_path):
     """Aggregates, CASE, `unnest` and rows pass on the type of UUIDs that are bytes alone; they stay UUIDs."""
     one, other = str(IDS[0]), str(IDS[1])
-    duckdb.connect().execute(
-        f"COPY (SELECT '{one}'::UUID AS u, ['{one}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)"
-    )
+    duckdb.connect().execute(f"COPY (SELECT '{one}'::UUID AS u, ['{one}'::UUID] AS l) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)")
     with Server(tmp_path) as server, Database(server) as db:
         for value in ("min(u)", "max(u)", "any_value(u)", "(array_agg(u))[1]", "(SELECT min(u) FROM t)"):
             assert db.one(f"SELECT CAST({value} AS VARCHAR) FROM t") == one, value

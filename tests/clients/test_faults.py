@@ -4,13 +4,10 @@ import errno
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
-import faults
 from durable import Database, contents, rows_of, start_that_fails
 from fault_workload import ALL, MANY, STATEMENTS, attempt, check, make_tables, observe
 from faults import OPEN, READ, SHORT_WRITE, SYNC, WRITE, Faults
@@ -29,58 +26,9 @@ PLACES = {"rows": ".parquet", "catalog": "catalog.sqlite", "log": "_delta_log", 
 MET = {("sync", "catalog"), ("full", "catalog"), ("torn", "catalog"), ("full", "rows"), ("torn", "rows"), ("read-only", "rows")}
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    return faults.compile_into(tmp_path_factory.mktemp("faults"))
-
-
 @pytest.fixture
 def disk(library, tmp_path, data):
     return Faults(library, tmp_path, data)
-
-
-PROGRAM = """
-import os, sys
-steps = {
-    "open": lambda: os.close(os.open("below/new", os.O_CREAT | os.O_WRONLY)),
-    "make": lambda: os.mkdir("below/folder"),
-    "write": lambda: os.write(file, b"12345678"),
-    "pwrite": lambda: os.pwrite(file, b"12345678", 100),
-    "truncate": lambda: os.ftruncate(file, 10_000),
-    "sync": lambda: os.fsync(file),
-    "data": lambda: os.fdatasync(file),
-    "read": lambda: os.pread(file, 1, 0),
-    "elsewhere": lambda: os.write(os.open("elsewhere", os.O_CREAT | os.O_WRONLY), b"1234"),
-}
-file = os.open("below/file", os.O_RDWR)
-for name in sys.argv[1:]:
-    try:
-        print(name, steps[name]())
-    except OSError as error:
-        print(name, error.errno)
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "skip", "times", "steps", "said"),
-    [
-        (SYNC, 0, -1, "write sync data elsewhere", ["write 8", "sync 5", "data 5", "elsewhere 4"]),
-        (SYNC, 1, 1, "sync data sync", ["sync None", "data 5", "sync None"]),
-        (WRITE, 0, -1, "write pwrite truncate sync read", ["write 5", "pwrite 5", "truncate 5", "sync None", "read b'o'"]),
-        (SHORT_WRITE, 0, -1, "pwrite write elsewhere", ["pwrite 4", "write 5", "elsewhere 4"]),
-        (OPEN, 1, -1, "open make write elsewhere", ["open 5", "make 5", "write 8", "elsewhere 4"]),
-        (READ, 0, -1, "read write", ["read 5", "write 8"]),
-    ],
-)
-def test_faults_hit_what_they_are_for(disk, data, kind, skip, times, steps, said):
-    below = data.parent / "below"
-    data.rename(below)
-    (below / "file").write_text("old")
-    disk.environment["FAULTS_FOLDER"] = str(below)
-    disk.set(kind, errno.EIO, skip=skip, times=times)
-    command = [sys.executable, "-S", "-c", PROGRAM, *steps.split()]
-    run = subprocess.run(command, cwd=data.parent, env=disk.environment, capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines() == said, run.stderr
 
 
 @pytest.mark.parametrize("place", PLACES)

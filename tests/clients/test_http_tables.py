@@ -61,17 +61,15 @@ def test_uploads(store, table):
 def test_parquet_has_its_types_and_what_is_damaged_is_told(store, table):
     path = f"/v1/tables/{table}"
     moment = datetime.datetime(1, 2, 3, 4, 5, 6, 789_000)
-    rows = pa.table(
-        {
-            "small": pa.array([1, None], pa.int8()),
-            "exact": pa.array([decimal.Decimal("1.10"), None], pa.decimal128(20, 2)),
-            "moment": pa.array([moment, None], pa.timestamp("us")),
-            "zoned": pa.array([moment, None], pa.timestamp("us", "UTC")),
-            "list": pa.array([["a", None], None], pa.list_(pa.string())),
-            "struct": pa.array([{"x": 1.5}, None], pa.struct([("x", pa.float64())])),
-            "bytes": pa.array([b"\0\xff", None], pa.binary()),
-        }
-    )
+    rows = pa.table({
+        "small": pa.array([1, None], pa.int8()),
+        "exact": pa.array([decimal.Decimal("1.10"), None], pa.decimal128(20, 2)),
+        "moment": pa.array([moment, None], pa.timestamp("us")),
+        "zoned": pa.array([moment, None], pa.timestamp("us", "UTC")),
+        "list": pa.array([["a", None], None], pa.list_(pa.string())),
+        "struct": pa.array([{"x": 1.5}, None], pa.struct([("x", pa.float64())])),
+        "bytes": pa.array([b"\0\xff", None], pa.binary()),
+    })
     for row_group_size in (1, 2):
         body = parquet(rows, row_group_size=row_group_size)
         assert ask(store, "PUT", path, body, content_type=PARQUET).json() == {"rows_affected": 2}

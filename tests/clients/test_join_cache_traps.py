@@ -27,15 +27,12 @@ def in_zone(db, zone, sql, cache):
 WIDE = "SELECT t.t, t.k, w.x FROM t JOIN w ON t.k = w.k"
 
 
-@pytest.mark.parametrize(
-    "wide, sql, mark",
-    [
-        (None, "SELECT count(*), sum(v) FROM t JOIN u ON to_unixtime(t.t) = u.u", ""),
-        (None, "SELECT count(*), sum(v) FROM t JOIN u ON to_unixtime(to_timestamp(t.t)) = u.u", ""),
-        (WIDE, "SELECT count(*), sum(x) FROM t JOIN w ON t.k = w.k WHERE to_unixtime(t.t) >= 1609459200 + 86400", "code_is_in"),
-        (WIDE, "SELECT count(*), sum(x) FROM t JOIN w ON t.k = w.k WHERE to_timestamp(t.t) >= TIMESTAMP '2021-01-02'", "code_is_in"),
-    ],
-)
+@pytest.mark.parametrize("wide, sql, mark", [
+    (None, "SELECT count(*), sum(v) FROM t JOIN u ON to_unixtime(t.t) = u.u", ""),
+    (None, "SELECT count(*), sum(v) FROM t JOIN u ON to_unixtime(to_timestamp(t.t)) = u.u", ""),
+    (WIDE, "SELECT count(*), sum(x) FROM t JOIN w ON t.k = w.k WHERE to_unixtime(t.t) >= 1609459200 + 86400", "code_is_in"),
+    (WIDE, "SELECT count(*), sum(x) FROM t JOIN w ON t.k = w.k WHERE to_timestamp(t.t) >= TIMESTAMP '2021-01-02'", "code_is_in"),
+])
 def test_the_time_zone_of_the_session_counts(wide, sql, mark):
     with serving() as (_, db):
         db.run(TEXTS, *MOMENTS)

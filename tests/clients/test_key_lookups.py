@@ -7,7 +7,6 @@ import uuid
 import psycopg
 import pytest
 
-from server import Server
 
 ROWS = 10_000
 DAY = datetime.date(1990, 1, 1)
@@ -35,21 +34,14 @@ FILL = """INSERT INTO keyed SELECT {}, n, CASE WHEN n % 3 > 0 THEN 'word ' || n 
     FROM generate_series(1, {}) AS s(n)"""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(arguments=["--pg", "127.0.0.1:0"], data=tmp_path_factory.mktemp("keys") / "data") as server:
-        yield server
-        server.wait_idle(5)
-
-
 def connect(server, **more):
     return psycopg.connect(**server.postgres(autocommit=True, **more))
 
 
 @pytest.fixture
-def pair(server):
+def pair(shared):
     """Two connections: one that looks keys up, one that scans."""
-    with connect(server) as fast, connect(server) as slow:
+    with connect(shared) as fast, connect(shared) as slow:
         slow.execute("SET key_lookups = off")
         yield fast, slow
 
@@ -288,11 +280,11 @@ def test_texts_follow_settings(pair):
 
 
 @pytest.mark.parametrize("ask", [answer, by_text])
-def test_transactions_see_their_own_rows_and_no_others(server, pair, ask):
+def test_transactions_see_their_own_rows_and_no_others(shared, pair, ask):
     fast, _ = pair
     make(fast)
     look = "SELECT n FROM keyed WHERE k = %s"
-    with connect(server) as third:
+    with connect(shared) as third:
 
         def rows(*keys):
             return [ask(third, look, key)[1] for key in keys for _ in range(2)][1::2]

@@ -224,17 +224,14 @@ def test_maintenance_makes_no_view_stale(sales):
     assert "by_day" in plan(sales, ROLLED_UP)
 
 
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("SELECT day, price / 3.0::DOUBLE AS x FROM sales", "column `x`"),
-        ("SELECT count(*) AS c FROM sales", "without GROUP BY"),
-        ("SELECT DISTINCT day FROM sales", "step"),
-        ("SELECT a.day FROM sales AS a LEFT JOIN sales AS b ON a.day = b.day", "join"),
-        ("SELECT count(*) AS c FROM sales GROUP BY day", "do not show"),
-        ("SELECT day, now() AS x FROM sales", "something else the next time"),
-    ],
-)
+@pytest.mark.parametrize(("query", "reason"), [
+    ("SELECT day, price / 3.0::DOUBLE AS x FROM sales", "column `x`"),
+    ("SELECT count(*) AS c FROM sales", "without GROUP BY"),
+    ("SELECT DISTINCT day FROM sales", "step"),
+    ("SELECT a.day FROM sales AS a LEFT JOIN sales AS b ON a.day = b.day", "join"),
+    ("SELECT count(*) AS c FROM sales GROUP BY day", "do not show"),
+    ("SELECT day, now() AS x FROM sales", "something else the next time"),
+])
 def test_why_all_rows_are_computed(sales, query, reason):
     sales.run(f"CREATE MATERIALIZED VIEW other AS {query}", "INSERT INTO sales VALUES (1, 's1', 1000, 'x')")
     ((extent, why),) = sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW other")
@@ -244,30 +241,26 @@ def test_why_all_rows_are_computed(sales, query, reason):
     sales.run("DROP MATERIALIZED VIEW other")
 
 
-@pytest.mark.parametrize(
-    ("before", "query", "after", "expected"),
-    [
-        (
-            ["CREATE VIEW some AS SELECT day FROM sales WHERE day < 2"],
-            "SELECT day, count(*) AS c FROM some GROUP BY day",
-            ["CREATE OR REPLACE VIEW some AS SELECT day FROM sales WHERE day > 7"],
-            [(8, 10), (9, 10)],
-        ),
-        (
-            ["CREATE FUNCTION moved(x INT) RETURNS INT RETURN x * 0"],
-            "SELECT moved(day) AS d, count(*) AS c FROM sales GROUP BY moved(day)",
-            ["CREATE OR REPLACE FUNCTION moved(x INT) RETURNS INT RETURN x * 0 + 1"],
-            [(1, 100)],
-        ),
-        (
-            ["CREATE TABLE one AS SELECT 1 AS k, 10 AS v", "CREATE TABLE two AS SELECT 1 AS k, 20 AS v"],
-            "SELECT one.k, sum(one.v) AS v FROM one JOIN two ON one.k = two.k GROUP BY one.k",
-            ["ALTER TABLE one RENAME TO three", "ALTER TABLE two RENAME TO one", "ALTER TABLE three RENAME TO two"],
-            [(1, 20)],
-        ),
-    ],
-    ids=["view", "function", "names"],
-)
+@pytest.mark.parametrize(("before", "query", "after", "expected"), [
+    (
+        ["CREATE VIEW some AS SELECT day FROM sales WHERE day < 2"],
+        "SELECT day, count(*) AS c FROM some GROUP BY day",
+        ["CREATE OR REPLACE VIEW some AS SELECT day FROM sales WHERE day > 7"],
+        [(8, 10), (9, 10)],
+    ),
+    (
+        ["CREATE FUNCTION moved(x INT) RETURNS INT RETURN x * 0"],
+        "SELECT moved(day) AS d, count(*) AS c FROM sales GROUP BY moved(day)",
+        ["CREATE OR REPLACE FUNCTION moved(x INT) RETURNS INT RETURN x * 0 + 1"],
+        [(1, 100)],
+    ),
+    (
+        ["CREATE TABLE one AS SELECT 1 AS k, 10 AS v", "CREATE TABLE two AS SELECT 1 AS k, 20 AS v"],
+        "SELECT one.k, sum(one.v) AS v FROM one JOIN two ON one.k = two.k GROUP BY one.k",
+        ["ALTER TABLE one RENAME TO three", "ALTER TABLE two RENAME TO one", "ALTER TABLE three RENAME TO two"],
+        [(1, 20)],
+    ),
+], ids=["view", "function", "names"])
 def test_a_query_that_means_something_else_has_other_rows(sales, before, query, after, expected):
     sales.run(*before, f"CREATE MATERIALIZED VIEW meant AS {query}", *after)
     assert about(sales, "meant")["state"] == "stale"

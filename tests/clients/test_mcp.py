@@ -99,22 +99,19 @@ def test_a_huge_result_is_cut_and_can_be_fetched(server):
     assert ask(server, "DELETE", f"/v1/queries/{found['query_id']}").status == 200
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "CREATE TABLE {table} (a INTEGER)",
-        "INSERT INTO {table} VALUES (2) RETURNING a",
-        "WITH w AS (INSERT INTO {table} VALUES (2) RETURNING a) SELECT * FROM w",
-        "DELETE FROM {table}",
-        "EXPLAIN ANALYZE INSERT INTO {table} VALUES (2)",
-        "SET dialect = 'mysql'",
-        "COMMIT",
-        "CREATE SECRET s (TYPE s3)",
-        "COPY {table} TO 'x.csv'",
-        "SELECT 1; INSERT INTO {table} VALUES (2)",
-        "COMMIT; INSERT INTO {table} VALUES (2)",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "CREATE TABLE {table} (a INTEGER)",
+    "INSERT INTO {table} VALUES (2) RETURNING a",
+    "WITH w AS (INSERT INTO {table} VALUES (2) RETURNING a) SELECT * FROM w",
+    "DELETE FROM {table}",
+    "EXPLAIN ANALYZE INSERT INTO {table} VALUES (2)",
+    "SET dialect = 'mysql'",
+    "COMMIT",
+    "CREATE SECRET s (TYPE s3)",
+    "COPY {table} TO 'x.csv'",
+    "SELECT 1; INSERT INTO {table} VALUES (2)",
+    "COMMIT; INSERT INTO {table} VALUES (2)",
+])
 def test_nothing_but_reading_runs(store, table, text):
     assert sql(store, f"CREATE TABLE {table} AS SELECT 1 AS a").status == 200
     told, _, failed = call(store, "query", {"sql": text.format(table=table)})

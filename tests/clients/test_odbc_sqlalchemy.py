@@ -129,15 +129,13 @@ def test_a_model_with_foreign_keys(engine, protocol):
 
 
 def test_pandas_over_sqlalchemy(engine, table):
-    frame = pandas.DataFrame(
-        {
-            "a": range(500),
-            "b": [f"x{n}" if n % 3 else None for n in range(500)],
-            "c": [n / 8 for n in range(500)],
-            "d": pandas.date_range("2024-01-01", periods=500, freq="h"),
-            "e": [n % 2 == 0 for n in range(500)],
-        }
-    )
+    frame = pandas.DataFrame({
+        "a": range(500),
+        "b": [f"x{n}" if n % 3 else None for n in range(500)],
+        "c": [n / 8 for n in range(500)],
+        "d": pandas.date_range("2024-01-01", periods=500, freq="h"),
+        "e": [n % 2 == 0 for n in range(500)],
+    })
     frame.to_sql(table, engine, index=False, method="multi", chunksize=100)
     frame.to_sql(table, engine, index=False, if_exists="append")
     back = pandas.read_sql_query(f"SELECT * FROM {table} ORDER BY a", engine)

@@ -49,9 +49,7 @@ def elsewhere(store, table):
         return pandas.read_sql(f"SELECT * FROM {table} ORDER BY id", connection)
 
 
-@pytest.mark.parametrize(
-    ("if_exists", "ids"), [("append", [1, 2, 1, 2]), ("replace", [1, 2]), ("fail", None), ("delete_rows", [1, 2])]
-)
+@pytest.mark.parametrize(("if_exists", "ids"), [("append", [1, 2, 1, 2]), ("replace", [1, 2]), ("fail", None), ("delete_rows", [1, 2])])
 def test_to_sql_when_the_table_exists(store, writer, table, if_exists, ids):
     frame = pandas.DataFrame({"id": [1, 2], "name": ["a", None]})
     assert frame.to_sql(table, writer, index=False) == 2
@@ -65,17 +63,15 @@ def test_to_sql_when_the_table_exists(store, writer, table, if_exists, ids):
 
 
 def test_what_to_sql_writes_comes_back(store, writer, table):
-    frame = pandas.DataFrame(
-        {
-            "id": numpy.array([1, 2, 3], "int32"),
-            "number": [1.5, None, float("-inf")],
-            "text": ["a", None, "größe 🏹"],
-            "truth": [True, False, True],
-            "moment": pandas.to_datetime(["2024-02-29 12:34:56.789", None, "1969-12-31 00:00:00.000"]).as_unit("us"),
-            "elsewhere": pandas.to_datetime(["2024-02-29", "1969-12-31", None], utc=True).as_unit("us"),
-            "kind": pandas.Categorical(["x", "y", "x"]),
-        }
-    )
+    frame = pandas.DataFrame({
+        "id": numpy.array([1, 2, 3], "int32"),
+        "number": [1.5, None, float("-inf")],
+        "text": ["a", None, "größe 🏹"],
+        "truth": [True, False, True],
+        "moment": pandas.to_datetime(["2024-02-29 12:34:56.789", None, "1969-12-31 00:00:00.000"]).as_unit("us"),
+        "elsewhere": pandas.to_datetime(["2024-02-29", "1969-12-31", None], utc=True).as_unit("us"),
+        "kind": pandas.Categorical(["x", "y", "x"]),
+    })
     assert frame.to_sql(table, writer, index=False) == 3
     got = elsewhere(store, table)
     # Categories arrive as what they stand for.

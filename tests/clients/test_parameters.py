@@ -22,47 +22,41 @@ def server():
         yield server
 
 
-@pytest.mark.parametrize(
-    "sql, values, expected",
-    [
-        ("SELECT n * $1 FROM held", [DECIMAL("0.001")], DECIMAL("0.00125")),
-        ("SELECT count(*) FROM held WHERE n = $1", [DECIMAL("1.254")], 0),
-        ("SELECT count(*) FROM held WHERE n BETWEEN $1 AND $2", [DECIMAL("1.246"), DECIMAL("1.249")], 0),
-        ("SELECT count(*) FROM held WHERE i < $1", [2**40], 1),
-        ("SELECT count(*) FROM held WHERE i IN ($1)", [7.4], 0),
-        ("SELECT i / $1 FROM held", [2.0], 3.5),
-        ("SELECT count(*) FROM held WHERE d >= $1", [datetime.datetime(2024, 1, 1, 6)], 0),
-        ("SELECT d + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 1)),
-        ("SELECT ts + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 13)),
-        ("SELECT ts - $1 FROM held", [datetime.timedelta(minutes=5)], datetime.datetime(2024, 1, 1, 11, 55)),
-        ("SELECT count(*) FROM held WHERE ts < now() - $1", [datetime.timedelta(days=1)], 1),
-        ("SELECT $1 || $2", ["a", "b"], "ab"),
-        ("SELECT count(*) FROM (VALUES (1), (2)) v(x) WHERE x > $1", [DECIMAL("1.5")], 1),
-        ("SELECT coalesce($1, 1)", [4], 4),
-        ("SELECT CASE WHEN $1 THEN i ELSE $2 END FROM held", [False, 5], 5),
-        ("SELECT count(*) FROM generate_series(1, $1)", [3], 3),
-    ],
-)
+@pytest.mark.parametrize("sql, values, expected", [
+    ("SELECT n * $1 FROM held", [DECIMAL("0.001")], DECIMAL("0.00125")),
+    ("SELECT count(*) FROM held WHERE n = $1", [DECIMAL("1.254")], 0),
+    ("SELECT count(*) FROM held WHERE n BETWEEN $1 AND $2", [DECIMAL("1.246"), DECIMAL("1.249")], 0),
+    ("SELECT count(*) FROM held WHERE i < $1", [2**40], 1),
+    ("SELECT count(*) FROM held WHERE i IN ($1)", [7.4], 0),
+    ("SELECT i / $1 FROM held", [2.0], 3.5),
+    ("SELECT count(*) FROM held WHERE d >= $1", [datetime.datetime(2024, 1, 1, 6)], 0),
+    ("SELECT d + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 1)),
+    ("SELECT ts + $1 FROM held", [datetime.timedelta(hours=1)], datetime.datetime(2024, 1, 1, 13)),
+    ("SELECT ts - $1 FROM held", [datetime.timedelta(minutes=5)], datetime.datetime(2024, 1, 1, 11, 55)),
+    ("SELECT count(*) FROM held WHERE ts < now() - $1", [datetime.timedelta(days=1)], 1),
+    ("SELECT $1 || $2", ["a", "b"], "ab"),
+    ("SELECT count(*) FROM (VALUES (1), (2)) v(x) WHERE x > $1", [DECIMAL("1.5")], 1),
+    ("SELECT coalesce($1, 1)", [4], 4),
+    ("SELECT CASE WHEN $1 THEN i ELSE $2 END FROM held", [False, 5], 5),
+    ("SELECT count(*) FROM generate_series(1, $1)", [3], 3),
+])
 def test_adbc(server, sql, values, expected):
     with flightsql.connect(server.grpc_tcp, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"WITH held AS ({HELD}) {sql}", values)
         assert cursor.fetchone()[0] == expected
 
 
-@pytest.mark.parametrize(
-    "sql, values, expected",
-    [
-        ("SELECT n * $1 FROM held", [0.001], "0.00125"),
-        ("SELECT n * $1 FROM held", ["0.001"], "0.00125"),
-        ("SELECT count(*) FROM held WHERE n = $1", [1.254], 0),
-        ("SELECT count(*) FROM held WHERE n = $1", ["1.254"], 0),
-        ("SELECT count(*) FROM held WHERE n = $1", [1.25], 1),
-        ("SELECT count(*) FROM held WHERE i < $1", [2**40], 1),
-        ("SELECT count(*) FROM held WHERE d >= $1", ["2024-01-01"], 1),
-        ("SELECT coalesce($1, 1)", [4], 4),
-        ("SELECT count(*) FROM generate_series(1, $1)", [3], 3),
-    ],
-)
+@pytest.mark.parametrize("sql, values, expected", [
+    ("SELECT n * $1 FROM held", [0.001], "0.00125"),
+    ("SELECT n * $1 FROM held", ["0.001"], "0.00125"),
+    ("SELECT count(*) FROM held WHERE n = $1", [1.254], 0),
+    ("SELECT count(*) FROM held WHERE n = $1", ["1.254"], 0),
+    ("SELECT count(*) FROM held WHERE n = $1", [1.25], 1),
+    ("SELECT count(*) FROM held WHERE i < $1", [2**40], 1),
+    ("SELECT count(*) FROM held WHERE d >= $1", ["2024-01-01"], 1),
+    ("SELECT coalesce($1, 1)", [4], 4),
+    ("SELECT count(*) FROM generate_series(1, $1)", [3], 3),
+])
 def test_http(server, sql, values, expected):
     rows = http_sql.order(server, f"WITH held AS ({HELD}) {sql}", *values).rows()
     assert str(rows[0][0]) == str(expected)

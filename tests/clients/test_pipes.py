@@ -119,24 +119,21 @@ def test_without_its_table_a_pipe_fails(db, folder):
     wait_until(lambda: about(db, "state, last_error") == [("running", None)], "the pipe runs again", 30.0)
 
 
-@pytest.mark.parametrize(
-    ("statement", "reason"),
-    [
-        ("CREATE PIPE x AS COPY INTO missing FROM 'n-*.csv'", "not found"),
-        ("CREATE PIPE x AS COPY INTO t FROM '../*.csv'", "in no folder"),
-        ("CREATE PIPE x AS COPY INTO t FROM '/etc/*.csv'", "in no folder"),
-        ("CREATE PIPE x AS COPY INTO t FROM 's3://bucket/*.csv'", "place|store"),
-        ("CREATE PIPE x AS COPY INTO t FROM 'n-*'", "tells no format"),
-        ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (headr)", "no option of COPY"),
-        ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (OVERWRITE)", "option of COPY … TO"),
-        ("CREATE PIPE x EVERY '1 ms' AS COPY INTO t FROM 'n-*.csv'", "invalid interval"),
-        ("CREATE PIPE x EVERY '1 month' AS COPY INTO t FROM 'n-*.csv'", "invalid interval `1 month`"),
-        ("CREATE PIPE x AS COPY INTO t", "ends too soon"),
-        ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' y", "was not expected"),
-        ("ALTER PIPE x SET PIPE_EXECUTION_PAUSED = 3", "was not expected"),
-        ("DROP PIPE x, y", "was not expected"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "reason"), [
+    ("CREATE PIPE x AS COPY INTO missing FROM 'n-*.csv'", "not found"),
+    ("CREATE PIPE x AS COPY INTO t FROM '../*.csv'", "in no folder"),
+    ("CREATE PIPE x AS COPY INTO t FROM '/etc/*.csv'", "in no folder"),
+    ("CREATE PIPE x AS COPY INTO t FROM 's3://bucket/*.csv'", "place|store"),
+    ("CREATE PIPE x AS COPY INTO t FROM 'n-*'", "tells no format"),
+    ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (headr)", "no option of COPY"),
+    ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' (OVERWRITE)", "option of COPY … TO"),
+    ("CREATE PIPE x EVERY '1 ms' AS COPY INTO t FROM 'n-*.csv'", "invalid interval"),
+    ("CREATE PIPE x EVERY '1 month' AS COPY INTO t FROM 'n-*.csv'", "invalid interval `1 month`"),
+    ("CREATE PIPE x AS COPY INTO t", "ends too soon"),
+    ("CREATE PIPE x AS COPY INTO t FROM 'n-*.csv' y", "was not expected"),
+    ("ALTER PIPE x SET PIPE_EXECUTION_PAUSED = 3", "was not expected"),
+    ("DROP PIPE x, y", "was not expected"),
+])
 def test_what_a_pipe_cannot_do_is_refused(db, statement, reason):
     with pytest.raises(Exception, match=reason):
         db.run(statement)

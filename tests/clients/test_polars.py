@@ -49,19 +49,17 @@ def test_write_database_when_the_table_exists(target, table, if_exists, ids):
 
 
 def test_what_write_database_writes_comes_back(target, table):
-    frame = polars.DataFrame(
-        {
-            "id": polars.Series([1, 2], dtype=polars.Int16),
-            "text": ["größe 🏹", None],
-            "bytes": [b"\x00\xff", None],
-            "number": [0.5, None],
-            "price": polars.Series([decimal.Decimal("1.50"), None], dtype=polars.Decimal(10, 2)),
-            "day": [datetime.date(2024, 2, 29), None],
-            "moment": [datetime.datetime(2024, 2, 29, 12, 34, 56, 789), None],
-            "list": [[1, None], None],
-            "kind": polars.Series(["x", "y"], dtype=polars.Categorical),
-        }
-    )
+    frame = polars.DataFrame({
+        "id": polars.Series([1, 2], dtype=polars.Int16),
+        "text": ["größe 🏹", None],
+        "bytes": [b"\x00\xff", None],
+        "number": [0.5, None],
+        "price": polars.Series([decimal.Decimal("1.50"), None], dtype=polars.Decimal(10, 2)),
+        "day": [datetime.date(2024, 2, 29), None],
+        "moment": [datetime.datetime(2024, 2, 29, 12, 34, 56, 789), None],
+        "list": [[1, None], None],
+        "kind": polars.Series(["x", "y"], dtype=polars.Categorical),
+    })
     assert frame.write_database(table, target, engine="adbc") == 2
     # Categories arrive as what they stand for.
     assert rows(target, table).equals(frame.with_columns(polars.col("kind").cast(polars.String)))

@@ -90,9 +90,7 @@ def test_values_go_there_and_come_back(connection, sql_type, values, binary):
 def test_asyncpg(shop):
     async def work(connection):
         assert await connection.fetchval("SELECT count(*) FROM nation") == 25
-        rows = await connection.fetch(
-            "SELECT n_name FROM nation WHERE n_nationkey < $1::bigint ORDER BY n_nationkey", 2
-        )
+        rows = await connection.fetch("SELECT n_name FROM nation WHERE n_nationkey < $1::bigint ORDER BY n_nationkey", 2)
         assert [row["n_name"] for row in rows] == ["ALGERIA", "ARGENTINA"]
         for sql_type, values in VALUES:
             for value in values:
@@ -193,9 +191,7 @@ def test_copy_of_some_columns_and_of_many_rows(connection, table):
 def test_copy_with_asyncpg(shop, table):
     async def work(connection):
         await connection.execute(f"CREATE TABLE {table} (a BIGINT, b TEXT)")
-        done = await connection.copy_records_to_table(
-            table, records=[(1, "a"), (2, None)], columns=["a", "b"]
-        )
+        done = await connection.copy_records_to_table(table, records=[(1, "a"), (2, None)], columns=["a", "b"])
         assert done == "COPY 2"
         out = io.BytesIO()
         done = await connection.copy_from_query(f"SELECT * FROM {table} ORDER BY a", output=out, format="csv")

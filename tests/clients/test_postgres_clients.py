@@ -50,13 +50,11 @@ def test_adbc_metadata(adbc, table):
 
 
 def test_adbc_ingests_and_reads_back(adbc, table):
-    rows = pyarrow.table(
-        {
-            "a": pyarrow.array(range(20_000), pyarrow.int64()),
-            "b": pyarrow.array([None if n % 7 == 0 else f"x{n}" for n in range(20_000)], pyarrow.string()),
-            "c": pyarrow.array([n / 4 for n in range(20_000)], pyarrow.float64()),
-        }
-    )
+    rows = pyarrow.table({
+        "a": pyarrow.array(range(20_000), pyarrow.int64()),
+        "b": pyarrow.array([None if n % 7 == 0 else f"x{n}" for n in range(20_000)], pyarrow.string()),
+        "c": pyarrow.array([n / 4 for n in range(20_000)], pyarrow.float64()),
+    })
     with adbc.cursor() as cursor:
         cursor.adbc_ingest(table, rows, mode="create")
         cursor.adbc_ingest(table, rows.slice(0, 10), mode="append")

@@ -137,9 +137,7 @@ def test_times_are_those_of_the_zone(address):
 
 def test_pools_reset_their_connections(address):
     async def talk():
-        pool = await asyncpg.create_pool(
-            host=address["host"], port=address["port"], user="ada", database="bowshot", min_size=1, max_size=1
-        )
+        pool = await asyncpg.create_pool(host=address["host"], port=address["port"], user="ada", database="bowshot", min_size=1, max_size=1)
         for _ in range(3):
             async with pool.acquire() as connection:
                 # The dialect stays that of PostgreSQL.

@@ -97,14 +97,7 @@ def test_asyncpg_sends_and_gets_uuids(served):
             assert await connection.fetchval("DELETE FROM t WHERE id = $1 RETURNING id", uuid.UUID(int=8)) == uuid.UUID(int=8)
             statement = await connection.prepare("SELECT * FROM t WHERE id = $1 AND s = $2")
             assert [kind.name for kind in statement.get_parameters()] == ["uuid", "text"]
-            assert [column.type.name for column in statement.get_attributes()] == [
-                "uuid",
-                "json",
-                "varchar",
-                "jsonb",
-                "varchar",
-                "text",
-            ]
+            assert [column.type.name for column in statement.get_attributes()] == ["uuid", "json", "varchar", "jsonb", "varchar", "text"]
             rows = [(uuid.UUID(int=number), "{}", None, "[]", None, None) for number in range(100, 200)]
             await connection.copy_records_to_table("t", records=rows)
             assert await connection.fetchval("SELECT count(*) FROM t WHERE doc::text = '{}' AND more::text = '[]'") == 100

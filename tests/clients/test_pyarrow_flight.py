@@ -219,17 +219,14 @@ def test_session_options(client):
     assert protobuf.fields(act(client, "CloseSession")[0]) == {1: [1]}
 
 
-@pytest.mark.parametrize(
-    ("sql", "error", "words"),
-    [
-        ("SELEC 1", pa.ArrowInvalid, "SELEC"),
-        ("", pa.ArrowInvalid, "empty"),
-        ("SELECT * FROM lineitm", pa.ArrowKeyError, "lineitm.*not found|not found.*lineitm"),
-        ("SELECT no_such_column FROM nation", pa.ArrowInvalid, "no_such_column"),
-        ("SELECT 1; SELEC 2", pa.ArrowInvalid, "SELEC"),
-        ("SELECT CAST('x' AS BIGINT)", pa.ArrowInvalid, "x"),
-    ],
-)
+@pytest.mark.parametrize(("sql", "error", "words"), [
+    ("SELEC 1", pa.ArrowInvalid, "SELEC"),
+    ("", pa.ArrowInvalid, "empty"),
+    ("SELECT * FROM lineitm", pa.ArrowKeyError, "lineitm.*not found|not found.*lineitm"),
+    ("SELECT no_such_column FROM nation", pa.ArrowInvalid, "no_such_column"),
+    ("SELECT 1; SELEC 2", pa.ArrowInvalid, "SELEC"),
+    ("SELECT CAST('x' AS BIGINT)", pa.ArrowInvalid, "x"),
+])
 def test_errors_have_the_right_code_and_name_the_thing(client, sql, error, words):
     with pytest.raises(error, match=words):
         read(client, sql)

@@ -74,14 +74,11 @@ def test_refusals_are_as_they_are_explained(postgres):
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
-@pytest.mark.parametrize(
-    "command",
-    [
-        r"\l", r"\dn", r"\dt", r"\d", r"\d t", r"\d+ t", r"\d w", r"\df", r"\du", r"\dT", r"\dx", r"\db", r"\di", r"\dv",
-        r"\dm", r"\ds", r"\dp", r"\da", r"\dO", r"\dD", r"\dC", r"\do", r"\dc", r"\des", r"\dew", r"\det", r"\dRp", r"\dRs",
-        r"\dX", r"\dy", r"\dg", r"\dL", r"\sv w", r"\conninfo", r"\dt *.*",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    r"\l", r"\dn", r"\dt", r"\d", r"\d t", r"\d+ t", r"\d w", r"\df", r"\du", r"\dT", r"\dx", r"\db", r"\di", r"\dv",
+    r"\dm", r"\ds", r"\dp", r"\da", r"\dO", r"\dD", r"\dC", r"\do", r"\dc", r"\des", r"\dew", r"\det", r"\dRp", r"\dRs",
+    r"\dX", r"\dy", r"\dg", r"\dL", r"\sv w", r"\conninfo", r"\dt *.*",
+])
 def test_psql_describes_what_there_is(described, command):
     run = subprocess.run(
         ["psql", "-X", "-h", "127.0.0.1", "-p", str(described), "-U", "test", "bowshot", "-c", command],

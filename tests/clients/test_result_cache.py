@@ -66,18 +66,15 @@ def test_the_same_query_is_answered_from_memory(server, db):
     assert db.arrow(SLOW) == answer
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "INSERT INTO t VALUES (1, 'word 1')",
-        "DELETE FROM t WHERE x = 17",
-        "UPDATE t SET x = x + 1 WHERE x = 17",
-        "MERGE INTO t USING (SELECT 17 AS k) s ON t.x = s.k WHEN MATCHED THEN UPDATE SET word = 'word 1'",
-        "ALTER TABLE t ADD COLUMN y BIGINT",
-        "TRUNCATE TABLE t",
-        "CREATE OR REPLACE TABLE t AS SELECT 1 AS x, 'a' AS word",
-    ],
-)
+@pytest.mark.parametrize("change", [
+    "INSERT INTO t VALUES (1, 'word 1')",
+    "DELETE FROM t WHERE x = 17",
+    "UPDATE t SET x = x + 1 WHERE x = 17",
+    "MERGE INTO t USING (SELECT 17 AS k) s ON t.x = s.k WHEN MATCHED THEN UPDATE SET word = 'word 1'",
+    "ALTER TABLE t ADD COLUMN y BIGINT",
+    "TRUNCATE TABLE t",
+    "CREATE OR REPLACE TABLE t AS SELECT 1 AS x, 'a' AS word",
+])
 def test_a_change_makes_it_be_computed_anew(db, change):
     before = db.rows(SLOW)
     db.run(change)

@@ -11,19 +11,13 @@ import subprocess
 import pyarrow as pa
 import pytest
 
-from durable import Database
+from durable import Database, refused
 from server import Server, binaries, clean_environment
 
 
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "store"
-
-
-def refused(database, sql, word):
-    with pytest.raises(Exception) as caught:
-        database.run(sql)
-    assert word in str(caught.value).lower(), caught.value
 
 
 def lists(depth):
@@ -163,9 +157,7 @@ def test_the_exchange_folder_lies_apart(tmp_path, where):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data")
     configuration = tmp_path / "bowshot.toml"
-    configuration.write_text(
-        f'[storage]\nexchange_folder = "{tmp_path / where}"\n[engine]\nspill_folder = "{tmp_path / "spill"}"\n'
-    )
+    configuration.write_text(f'[storage]\nexchange_folder = "{tmp_path / where}"\n[engine]\nspill_folder = "{tmp_path / "spill"}"\n')
     message = fails_to_start("--config", configuration, "--data", tmp_path / "data")
     assert "exchange folder" in message, message
     configuration.write_text(configuration.read_text().replace(str(tmp_path / where), str(tmp_path / "other"), 1))

@@ -2,16 +2,15 @@
 
 import pytest
 
-from writing import Connection, Status
+from durable import Database, refused
+from writing_adbc import Status
 
 
 @pytest.fixture
 def two(store):
     """Two sessions of the same user."""
-    first, second = Connection(store), Connection(store)
-    yield first, second
-    first.close()
-    second.close()
+    with Database(store) as first, Database(store) as second:
+        yield first, second
 
 
 def test_settings_are_a_sessions_own(two):
@@ -27,7 +26,7 @@ def test_settings_are_a_sessions_own(two):
 
 def test_a_list_of_assignments_takes_effect_or_none(two):
     first, _ = two
-    first.fails("SET application_name = 'x', autocommit = 0", "BEGIN", Status.INVALID_ARGUMENT)
+    refused(first, "SET application_name = 'x', autocommit = 0", "BEGIN", status=Status.INVALID_ARGUMENT)
     assert first.rows("SHOW application_name") == [("",)]
 
 
@@ -49,12 +48,12 @@ def test_named_statements_are_a_sessions_own(two):
     first, second = two
     first.run("PREPARE p AS SELECT $1 + 1")
     assert first.rows("EXECUTE p(1)") == [(2,)]
-    second.fails("EXECUTE p(1)", "prepared statement `p` not found", Status.NOT_FOUND)
+    refused(second, "EXECUTE p(1)", "prepared statement `p` not found", status=Status.NOT_FOUND)
     second.run("PREPARE p AS SELECT 'other'")
     assert second.rows("EXECUTE p") == [("other",)]
     assert first.rows("EXECUTE p(2)") == [(3,)]
     first.run("DEALLOCATE p")
-    first.fails("EXECUTE p(1)", "not found", Status.NOT_FOUND)
+    refused(first, "EXECUTE p(1)", "not found", status=Status.NOT_FOUND)
 
 
 def test_temporary_tables_are_listed_for_their_session(two):
@@ -74,7 +73,7 @@ def test_a_session_is_killed_by_its_number(two):
     second.run("PREPARE p AS SELECT 1")
     first.run(f"KILL {number}")
     # A client that goes on is told so once, and gets another session, which knows nothing of the first.
-    second.fails("SELECT connection_id()", "session not found", Status.NOT_FOUND)
+    refused(second, "SELECT connection_id()", "session not found", status=Status.NOT_FOUND)
     assert second.rows("SELECT connection_id()") != [(number,)]
-    second.fails("EXECUTE p", "not found", Status.NOT_FOUND)
-    first.fails(f"KILL {number}", "not found", Status.NOT_FOUND)
+    refused(second, "EXECUTE p", "not found", status=Status.NOT_FOUND)
+    refused(first, f"KILL {number}", "not found", status=Status.NOT_FOUND)

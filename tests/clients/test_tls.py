@@ -144,13 +144,10 @@ def test_the_certificate_of_the_guide(made, data_folder):
             assert ask(client, COUNT).to_pylist() == [{"n": 25}]
 
 
-@pytest.mark.parametrize(
-    "part, other, complaint",
-    [
-        (" -addext basicConstraints=critical,CA:FALSE", "", "CA:FALSE"),
-        ("DNS:localhost,IP:127.0.0.1", "DNS:elsewhere.example", "in the certificate"),
-    ],
-)
+@pytest.mark.parametrize("part, other, complaint", [
+    (" -addext basicConstraints=critical,CA:FALSE", "", "CA:FALSE"),
+    ("DNS:localhost,IP:127.0.0.1", "DNS:elsewhere.example", "in the certificate"),
+])
 def test_certificates_that_do_not_fit_are_refused_with_a_hint(part, other, complaint, made, data_folder):
     certificate, key = made(part, other)
     key.chmod(0o644)
@@ -201,15 +198,12 @@ def test_a_renewed_certificate_needs_no_restart(data_folder, tmp_path):
             assert ask(late, COUNT).num_rows == 1
 
 
-@pytest.mark.parametrize(
-    "certificate, key, complaint",
-    [
-        ("first.pem", "second.key", "it is not the key of"),
-        ("first.pem", "README.md", "no private key"),
-        ("README.md", "first.key", "no certificate"),
-        ("first.pem", "missing.key", "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize("certificate, key, complaint", [
+    ("first.pem", "second.key", "it is not the key of"),
+    ("first.pem", "README.md", "no private key"),
+    ("README.md", "first.key", "no certificate"),
+    ("first.pem", "missing.key", "cannot be read"),
+])
 def test_files_that_do_not_fit_stop_the_start(certificate, key, complaint, data_folder):
     for command in ("serve", "check"):
         run = subprocess.run(

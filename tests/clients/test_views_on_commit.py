@@ -159,16 +159,13 @@ def test_a_kill_leaves_the_rows_and_the_view_or_neither(tmp_path):
         assert {about(db, name)["state"] for name in views} == {"fresh"}
 
 
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("SELECT count(*) AS c FROM t", "without GROUP BY"),
-        ("SELECT DISTINCT k FROM t", "step"),
-        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k", "join"),
-        ("SELECT k, now() AS x FROM t", "something else the next time"),
-        ("SELECT k, price::DOUBLE AS x FROM t", "column `x`"),
-    ],
-)
+@pytest.mark.parametrize(("query", "reason"), [
+    ("SELECT count(*) AS c FROM t", "without GROUP BY"),
+    ("SELECT DISTINCT k FROM t", "step"),
+    ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k", "join"),
+    ("SELECT k, now() AS x FROM t", "something else the next time"),
+    ("SELECT k, price::DOUBLE AS x FROM t", "column `x`"),
+])
 def test_what_cannot_be_computed_in_part_is_refused_with_the_reason(db, request, query, reason):
     begin(db, f"refused_{zlib.crc32(request.node.name.encode())}")
     with pytest.raises(Exception, match=reason) as refused:

@@ -76,12 +76,10 @@ def test_compressed_on_request(typed_server, name, compression):
 
 
 def test_names_nullability_and_metadata_are_kept(tmp_path):
-    schema = pa.schema(
-        [
-            pa.field("Upper Case", pa.int64(), nullable=False, metadata={"unit": "m", "größe": "1"}),
-            pa.field("Upper Case 2", pa.struct([pa.field("inner", pa.string(), nullable=False, metadata={"k": "v"})])),
-        ]
-    )
+    schema = pa.schema([
+        pa.field("Upper Case", pa.int64(), nullable=False, metadata={"unit": "m", "größe": "1"}),
+        pa.field("Upper Case 2", pa.struct([pa.field("inner", pa.string(), nullable=False, metadata={"k": "v"})])),
+    ])
     table = pa.table([[1, 2], [{"inner": "a"}, None]], schema=schema)
     data.write_arrow(tmp_path / "named.arrow", table)
     with Server(tmp_path / "named.arrow") as server, flight.connect(server.grpc_tcp) as client:

@@ -48,17 +48,13 @@ def test_columns_are_found_by_name(cursor, table):
     assert select(cursor, f"SELECT * FROM {table} WHERE id > 3 ORDER BY id") == [(4, "four"), (5, None)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        (pa.table({"id": [4], "nonsense": [1]}), "`nonsense`"),
-        (pa.table({"id": ["four"], "name": ["x"]}), "`id`"),
-        (pa.table({"id": [1.5], "name": ["x"]}), "`id`"),
-        (pa.table({"id": pa.array([2**63], pa.uint64()), "name": ["x"]}), "`id`"),
-        (pa.table({"id": pa.array([[1]]), "name": ["x"]}), "`id`"),
-    ],
-    ids=["unknown", "text", "fraction", "overflow", "list"],
-)
+@pytest.mark.parametrize(("rows", "words"), [
+    (pa.table({"id": [4], "nonsense": [1]}), "`nonsense`"),
+    (pa.table({"id": ["four"], "name": ["x"]}), "`id`"),
+    (pa.table({"id": [1.5], "name": ["x"]}), "`id`"),
+    (pa.table({"id": pa.array([2**63], pa.uint64()), "name": ["x"]}), "`id`"),
+    (pa.table({"id": pa.array([[1]]), "name": ["x"]}), "`id`"),
+], ids=["unknown", "text", "fraction", "overflow", "list"])
 def test_what_does_not_fit_is_named_and_nothing_is_written(store, cursor, table, rows, words):
     cursor.adbc_ingest(table, ROWS, mode="create")
     with pytest.raises(dbapi.Error, match=words) as caught:

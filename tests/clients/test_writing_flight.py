@@ -117,9 +117,7 @@ sys.stdin.read()
 
 def test_a_client_that_dies_in_the_middle_writes_nothing(client, store, table):
     put(client, path(table), pa.Table.from_batches([batch(1)]))
-    dying = subprocess.Popen(
-        [sys.executable, "-c", CUT, store.grpc_tcp, table], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    dying = subprocess.Popen([sys.executable, "-c", CUT, store.grpc_tcp, table], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert dying.stdout.readline() == "written\n"
     dying.kill()
     dying.communicate()

@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 
-from writing import Connection, Status
+from durable import Database, refused
+from writing_adbc import Status
 
 
 @pytest.fixture
 def db(store):
-    connection = Connection(store)
-    yield connection
-    connection.close()
+    with Database(store) as database:
+        yield database
 
 
 def test_default_stands_for_the_default_of_its_column(db, table):
@@ -26,9 +26,9 @@ def test_default_stands_for_the_default_of_its_column(db, table):
     assert db.run(f"DELETE FROM {table} WHERE n = 7 AND none IS NULL") == 3
     assert db.run(f"INSERT INTO {table} VALUES (7, 'AB', 1, NULL), (7, 'AB', 2, NULL)") == 2
     many = ", ".join(["((SELECT 1))"] * 101)
-    db.fails(f"INSERT INTO {table} (n) VALUES {many}", "101 rows")
-    db.fails(f"INSERT INTO {table} (n) VALUES (DEFAULT, DEFAULT)", "got 2 values")
-    db.fails(f"INSERT INTO {table} (n) VALUES (DEFAULT + 1)", "default")
+    refused(db, f"INSERT INTO {table} (n) VALUES {many}", "101 rows")
+    refused(db, f"INSERT INTO {table} (n) VALUES (DEFAULT, DEFAULT)", "got 2 values")
+    refused(db, f"INSERT INTO {table} (n) VALUES (DEFAULT + 1)", "default")
     assert db.rows(f"SELECT count(*) FROM {table}") == [(5,)]
 
 
@@ -42,8 +42,8 @@ def test_rows_with_queries_keep_their_values(db, table):
     assert db.rows(f"SELECT n, s FROM {table} WHERE s IS NOT NULL ORDER BY n, s") == rows
     assert db.rows(f"SELECT count(d), count(*) FROM {table}") == [(3, 8)]
     assert db.run(f"INSERT INTO {table} (n, s) VALUES (0, (SELECT 'x')), (0, 0)") == 2
-    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT 'seven')), (1)", "seven")
-    db.fails(f"INSERT INTO {table} (n) VALUES ((SELECT value FROM generate_series(1, 2) AS s(value)))", "")
+    refused(db, f"INSERT INTO {table} (n) VALUES ((SELECT 'seven')), (1)", "seven")
+    refused(db, f"INSERT INTO {table} (n) VALUES ((SELECT value FROM generate_series(1, 2) AS s(value)))", "")
     assert db.rows(f"SELECT count(*) FROM {table}") == [(10,)]
 
 
@@ -73,7 +73,7 @@ def test_queries_before_a_statement_that_changes_rows(db, table):
     assert db.run(f"{few} {merged} WHEN NOT MATCHED THEN INSERT VALUES (0, 'never')") == 3
     assert db.run(f"{few} DELETE FROM {table} WHERE n NOT IN (SELECT n + 1 FROM few)") == 3
     assert db.rows(f"SELECT * FROM {table} ORDER BY n") == [(2, "few"), (3, "merged"), (4, "merged")]
-    db.fails(f"{few} INSERT INTO missing SELECT n FROM few", "missing")
+    refused(db, f"{few} INSERT INTO missing SELECT n FROM few", "missing")
     # The inner one of two of one name.
     assert db.run(f"{few} INSERT INTO {table} WITH few AS (SELECT 9 AS n) SELECT n, 'inner' FROM few") == 1
     assert db.rows(f"DELETE FROM {table} WHERE s = 'inner' RETURNING n") == [(9,)]
@@ -83,11 +83,11 @@ def test_queries_before_a_statement_that_changes_rows(db, table):
     assert db.run(f"DELETE FROM {table} WHERE s = 'plain' AND n IN (1, 101)") == 2
     db.run(f"DROP VIEW {table}_v")
     for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET n = 0", f"INSERT INTO {table} VALUES (9, 'x')"):
-        db.fails(f"WITH {table} AS (SELECT * FROM {table} WHERE n > 2) {statement}", "both the changed table")
+        refused(db, f"WITH {table} AS (SELECT * FROM {table} WHERE n > 2) {statement}", "both the changed table")
     for name in ("__bowshot_change.target", "__BOWSHOT_change.target"):
         shadow = f'WITH "{name}" AS (SELECT *, 0 AS "__bowshot_address" FROM {table})'
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET n = 0", f"INSERT INTO {table} VALUES (9, 'x')"):
-            db.fails(f"{shadow} {statement}", "reserved")
+            refused(db, f"{shadow} {statement}", "reserved")
     assert db.rows(f"SELECT count(*) FROM {table}") == [(3,)]
 
 
@@ -108,10 +108,10 @@ def test_a_key_is_there_once_however_few_or_many_rows_come(db, table, rows):
     assert db.run(fill.format(1, rows)) == rows
     assert db.run(fill.format(rows + 1, 2 * rows)) == rows
     assert db.run(f"INSERT INTO {table} VALUES (1, 'other', 1), (1, 'third', 1)") == 2
-    db.fails(f"INSERT INTO {table} VALUES (5000000, 'x', 1), (1, 'k1', 1)", "(1, k1) twice", Status.ALREADY_EXISTS)
-    db.fails(f"INSERT INTO {table} VALUES (-1, 'x', 1), (-1, 'x', 2)", "(-1, x) twice", Status.ALREADY_EXISTS)
-    db.fails(fill.format(rows, rows + 30), "twice", Status.ALREADY_EXISTS)
-    db.fails(f"UPDATE {table} SET b = 'other' WHERE c = 1 AND b = 'third'", "(1, other) twice", Status.ALREADY_EXISTS)
+    refused(db, f"INSERT INTO {table} VALUES (5000000, 'x', 1), (1, 'k1', 1)", "(1, k1) twice", status=Status.ALREADY_EXISTS)
+    refused(db, f"INSERT INTO {table} VALUES (-1, 'x', 1), (-1, 'x', 2)", "(-1, x) twice", status=Status.ALREADY_EXISTS)
+    refused(db, fill.format(rows, rows + 30), "twice", status=Status.ALREADY_EXISTS)
+    refused(db, f"UPDATE {table} SET b = 'other' WHERE c = 1 AND b = 'third'", "(1, other) twice", status=Status.ALREADY_EXISTS)
     assert db.run(f"UPDATE {table} SET c = 9 WHERE a = 1") == 3
     assert db.rows(f"SELECT count(*) FROM {table}") == [(2 * rows + 2,)]
 

@@ -6,21 +6,20 @@ import sqlite3
 
 import pytest
 
-from writing import Connection, Status
+from durable import Database, refused
+from writing_adbc import Status
 
 
 @pytest.fixture
 def db(store):
-    connection = Connection(store)
-    yield connection
-    connection.close()
+    with Database(store) as database:
+        yield database
 
 
 @pytest.fixture
 def other(store):
-    connection = Connection(store)
-    yield connection
-    connection.close()
+    with Database(store) as database:
+        yield database
 
 
 ALREADY, MISSING, UNSUPPORTED = Status.ALREADY_EXISTS, Status.NOT_FOUND, Status.NOT_IMPLEMENTED
@@ -88,7 +87,7 @@ def test_what_is_refused_says_why_and_changes_nothing(db, table):
         *before, last = sql.format(t=table).split("; ")
         for statement in before:
             db.run(statement)
-        db.fails(last, words.format(t=table), status)
+        refused(db, last, words.format(t=table), status=status)
         if before:
             db.run("ROLLBACK")
         assert db.rows(f"SELECT * FROM {table} ORDER BY id") == [(1, 10), (2, 20)], sql
@@ -123,7 +122,7 @@ def test_unknown_is_no_at_every_depth(db, table):
     ):
         assert db.run(sql) == 0, sql
     many = " OR ".join(f"NOT (id IN (SELECT {number}))" for number in range(17))
-    db.fails(f"DELETE FROM {table} WHERE {many}", "UNION ALL")
+    refused(db, f"DELETE FROM {table} WHERE {many}", "UNION ALL")
     for name in (table, f"{table}_2"):
         db.run(f"DROP TABLE {name}")
 
@@ -139,7 +138,7 @@ def test_views(db, other, table):
     assert other.rows(f"SELECT sum(x) FROM {table}") == [(1000,)]
     assert other.rows(f"SELECT sum(double) FROM {table}_v") == [(12,)]
     db.run(f"CREATE OR REPLACE VIEW {table}_v AS SELECT * FROM {table}_v")
-    db.fails(f"SELECT * FROM {table}_v", "circle")
+    refused(db, f"SELECT * FROM {table}_v", "circle")
     db.run(f"DROP VIEW {table}_v")
     db.run(f"DROP TABLE {table}")
 

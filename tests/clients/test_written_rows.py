@@ -46,17 +46,9 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    data = tmp_path_factory.mktemp("written") / "data"
-    with Server(arguments=["--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0"], data=data) as server:
-        yield server
-        server.wait_idle(5)
-
-
 @pytest.fixture
-def connection(server):
-    with psycopg.connect(**server.postgres(autocommit=True)) as connection:
+def connection(shared):
+    with psycopg.connect(**shared.postgres(autocommit=True)) as connection:
         connection.execute("SET TIME ZONE 'UTC'")
         connection.execute("DROP TABLE IF EXISTS t")
         connection.execute(TABLE)
@@ -128,8 +120,8 @@ def test_keys_numbers_and_rollback(connection):
     assert connection.execute("SELECT string_agg(code, '' ORDER BY code) FROM t").fetchone() == ("abdf",)
 
 
-def test_zeros_and_nulls_number_rows_in_mysql(server):
-    with pymysql.connect(**server.mysql(), autocommit=True) as connection, connection.cursor() as cursor:
+def test_zeros_and_nulls_number_rows_in_mysql(shared):
+    with pymysql.connect(**shared.mysql(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS numbered")
         cursor.execute("CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(10), n INT DEFAULT 4, at DATETIME)")
         for values in ("5, 'a'", "0, 'b'", "NULL, 'c'", "0, 'd'"):

@@ -40,9 +40,7 @@ QUERIES = [
     "SELECT x, g FROM t WHERE g < 1000 ORDER BY x",
 ]
 # What a client is told when a node is lost: the statement's own word, or that of the connection to the node.
-LOST = (
-    flight.FlightUnavailableError, flight.FlightCancelledError, pa.ArrowCancelled, ConnectionError,
-)  # fmt: skip
+LOST = (flight.FlightUnavailableError, flight.FlightCancelledError, pa.ArrowCancelled, ConnectionError)  # fmt: skip
 LOST_WORDS = (
     "again", "lost", "unavailable", "connection", "Connection", "Socket closed", "transport", "stopping", "cancelled", "handshake",
     "session", "not found", "Broken pipe", "draining", "starting", "RST_STREAM", "GOAWAY", "Stream removed",
@@ -82,9 +80,7 @@ class Members:
         self.until_alive()
 
     def start(self, number):
-        more = [
-            *endpoints.settings(limits__result_timeout="10s"), "--advertise", address(self.wires[number]),
-        ]  # fmt: skip
+        more = [*endpoints.settings(limits__result_timeout="10s"), "--advertise", address(self.wires[number])]  # fmt: skip
         join = [address(wire) for wire in self.wires[:number] + self.wires[number + 1 :] if wire.to]
         flight_at = self.flights[number] or "127.0.0.1:0"
         node = nodes.Node(self.proof, join=join, more=more, sources=[f"t={self.table}"], flight=flight_at)

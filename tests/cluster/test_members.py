@@ -12,9 +12,7 @@ def test_all_nodes_see_all_nodes(number):
         identifiers = [row for row in members[0].rows("SELECT node_id FROM system.nodes")]
         for member in members:
             assert member.rows("SELECT node_id FROM system.nodes") == identifiers
-            [[skew, build, threads]] = member.rows(
-                "SELECT max(abs(clock_skew_ms)), count(DISTINCT build), min(threads) FROM system.nodes"
-            )
+            [[skew, build, threads]] = member.rows("SELECT max(abs(clock_skew_ms)), count(DISTINCT build), min(threads) FROM system.nodes")
             assert skew < 5_000 and build == 1 and threads >= 1
             assert member.get("/ready")[0] == 200
         _, _, metrics = members[0].get("/metrics")

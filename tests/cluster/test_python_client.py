@@ -125,24 +125,21 @@ def test_who_reaches_one_node_alone_gets_all_rows(table, answer):
         assert sum(part.arrow().num_rows for part in parts) == ROWS
 
 
-@pytest.mark.parametrize(
-    ("asked", "node", "goes"),
-    [
-        ("grpc://127.0.0.1:1", "grpc+tcp://127.0.0.1:2", True),
-        ("grpc://127.0.0.1:1", "grpc+tcp://127.0.0.1:1", False),
-        # The near end of a tunnel: behind it the network is somebody else's.
-        ("grpc://ada:x@localhost:1", "grpc+tcp://10.0.0.2:2", False),
-        ("grpc://ada:x@[::1]:1", "grpc+tcp://node.example.org:2", False),
-        ("grpc://localhost:1?token=x", "grpc+tcp://10.0.0.2:2", False),
-        ("grpc://localhost:1", "grpc+tcp://10.0.0.2:2", True),
-        ("grpc://ada:x@10.0.0.1:1", "grpc+tcp://10.0.0.2:2", True),
-        ("grpc+tls://ada:x@localhost:1", "grpc+tls://10.0.0.2:2", True),
-        ("grpc+tls://10.0.0.1:1", "grpc+tcp://10.0.0.2:2", False),
-        ("grpc://10.0.0.1:1", "grpc+tls://10.0.0.2:2", False),
-        ("grpc://10.0.0.1:1", "arrow-flight-reuse-connection://?", False),
-        ("grpc://10.0.0.1:1", "http://10.0.0.2:2", False),
-    ],
-)
+@pytest.mark.parametrize(("asked", "node", "goes"), [
+    ("grpc://127.0.0.1:1", "grpc+tcp://127.0.0.1:2", True),
+    ("grpc://127.0.0.1:1", "grpc+tcp://127.0.0.1:1", False),
+    # The near end of a tunnel: behind it the network is somebody else's.
+    ("grpc://ada:x@localhost:1", "grpc+tcp://10.0.0.2:2", False),
+    ("grpc://ada:x@[::1]:1", "grpc+tcp://node.example.org:2", False),
+    ("grpc://localhost:1?token=x", "grpc+tcp://10.0.0.2:2", False),
+    ("grpc://localhost:1", "grpc+tcp://10.0.0.2:2", True),
+    ("grpc://ada:x@10.0.0.1:1", "grpc+tcp://10.0.0.2:2", True),
+    ("grpc+tls://ada:x@localhost:1", "grpc+tls://10.0.0.2:2", True),
+    ("grpc+tls://10.0.0.1:1", "grpc+tcp://10.0.0.2:2", False),
+    ("grpc://10.0.0.1:1", "grpc+tls://10.0.0.2:2", False),
+    ("grpc://10.0.0.1:1", "arrow-flight-reuse-connection://?", False),
+    ("grpc://10.0.0.1:1", "http://10.0.0.2:2", False),
+])
 def test_where_credentials_may_go(asked, node, goes):
     config = bowshot.configure(asked)
     found = config_at(config, pa.flight.FlightEndpoint(b"ticket", [node]))

@@ -76,18 +76,6 @@ def asked(*sources, **options):
         yield database
 
 
-def refused(database, sql, *words):
-    """The words of the server, among which are these."""
-    try:
-        rows = database.rows(sql)
-    except Exception as error:  # The driver has a class for each kind.
-        text = str(error)
-        missing = [word for word in words if word not in text]
-        assert not missing, f"{missing} not in: {text}"
-        return text
-    raise AssertionError(f"not refused: {sql}: {rows[:3]}")
-
-
 def sorted_rows(table):
     return sorted(map(repr, table.to_pylist()))
 

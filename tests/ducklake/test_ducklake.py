@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lake import asked, refused, same, sorted_rows
+from durable import refused
+from lake import asked, same, sorted_rows
 
 TYPES = {
     "a": ("BOOLEAN", "true"), "b": ("TINYINT", "-128"), "c": ("SMALLINT", "-32768"), "d": ("INTEGER", "2147483647"),

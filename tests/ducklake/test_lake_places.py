@@ -10,8 +10,8 @@ import time
 import adbc_driver_flightsql.dbapi as dbapi
 import pytest
 
-from durable import Database
-from lake import Lake, asked, refused, same, with_extensions
+from durable import Database, refused
+from lake import Lake, asked, same, with_extensions
 from server import Server, binaries, clean_environment, hash_password
 
 

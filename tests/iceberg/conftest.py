@@ -10,6 +10,7 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "clients"))
 sys.path.insert(0, str(HERE.parents[1] / "sources"))
 
+import durable  # noqa: E402
 import stores  # noqa: E402
 from durable import Database  # noqa: E402
 from server import Server  # noqa: E402
@@ -53,10 +54,6 @@ def serving(*sources, s3, endpoint=None, settings=QUICK, environment=None, secre
 
 def refused(database, sql, *says):
     """The words of the server, which has nothing broken and tells no secret."""
-    with pytest.raises(Exception) as error:
-        database.rows(sql)
-    text = str(error.value)
-    for part in says:
-        assert part in text, text
+    text = durable.refused(database, sql, *says)
     assert "INTERNAL" not in text and stores.SECRET not in text and stores.KEY not in text, text
     return text

@@ -1,6 +1,8 @@
 """Iceberg tables as others write them: by pyiceberg with its SQL catalog, and what it does not write itself (files of deleted
 places and values) with its own writers of manifests, committed by a new metadata file."""
 
+import datetime
+import decimal
 import json
 import pathlib
 import uuid
@@ -14,12 +16,45 @@ from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.manifest import (
     DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2, write_manifest_list,
 )
+from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from pyiceberg.typedef import Record
+from pyiceberg.types import (
+    BinaryType, BooleanType, DateType, DecimalType, DoubleType, FixedType, FloatType, IntegerType, ListType, LongType, MapType,
+    NestedField, StringType, StructType, TimestampType, TimestamptzType, TimeType, UUIDType,
+)
 from pyroaring import BitMap
 
 # Numbers that the format reserves for files of deleted places.
 FILE_PATH, POSITION = 2147483546, 2147483545
+
+
+def every_type(day, year):
+    """A schema with a column of each type, and three rows; the least of the days and the last of the years are given."""
+    fields = [
+        ("a", BooleanType(), [True, None, False]), ("b", IntegerType(), [1, None, -(2**31)]), ("c", LongType(), [2**62, None, -5]),
+        ("d", FloatType(), [1.5, None, float("inf")]), ("e", DoubleType(), [1e300, None, -0.0]),
+        ("f", DecimalType(38, 10), [decimal.Decimal("1.5"), None, decimal.Decimal("-99999999999999999999.0000000001")]),
+        ("f2", DecimalType(9, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-9.99")]),
+        ("f3", DecimalType(18, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-9.99")]),
+        ("g", DateType(), [datetime.date(2024, 2, 29), None, day]),
+        ("h", TimeType(), [datetime.time(23, 59, 59, 999999), None, datetime.time()]),
+        ("i", TimestampType(), [datetime.datetime(year, 12, 31, 23, 59, 59), None, datetime.datetime(1, 1, 1)]),
+        ("j", TimestamptzType(), [datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), None, None]),
+        ("k", StringType(), ["ü\n", None, ""]), ("l", BinaryType(), [b"\0\xff", None, b""]), ("m", FixedType(3), [b"abc", None, b"\0\0\0"]),
+        ("n", UUIDType(), [uuid.UUID(int=7).bytes, None, uuid.UUID(int=2**127).bytes]),
+    ]
+    # The numbers that the writer gives out: those of nested columns follow all others.
+    nested = [
+        NestedField(17, "o", ListType(20, LongType(), element_required=False)),
+        NestedField(18, "p", MapType(21, StringType(), 22, DoubleType(), value_required=False)),
+        NestedField(19, "q", StructType(NestedField(23, "x", LongType()), NestedField(24, "y", ListType(25, StringType(), False)))),
+    ]
+    schema = Schema(*[NestedField(n + 1, name, kind) for n, (name, kind, _) in enumerate(fields)], *nested)
+    values = {name: values for name, _, values in fields} | {
+        "o": [[1, None], None, []], "p": [[("a", 1.0)], None, []], "q": [{"x": 1, "y": ["z", None]}, None, {"x": None, "y": None}],
+    }
+    return schema, pa.table(values, schema.as_arrow())
 
 
 def catalog(folder):

@@ -5,7 +5,6 @@ import contextlib
 import datetime
 import decimal
 import threading
-import uuid
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,10 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
     BucketTransform, DayTransform, HourTransform, IdentityTransform, MonthTransform, TruncateTransform, VoidTransform, YearTransform,
 )
-from pyiceberg.types import (
-    BinaryType, BooleanType, DateType, DecimalType, DoubleType, FixedType, FloatType, IntegerType, ListType, LongType, MapType,
-    NestedField, StringType, StructType, TimestampType, TimestamptzType, TimeType, UUIDType,
-)
+from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestampType
 
 import stores
 import tables
@@ -136,31 +132,7 @@ def test_beside_what_others_have_written(lake):
 
 
 def test_every_type(lake):
-    day = datetime.date(2024, 2, 29)
-    fields = [
-        ("a", BooleanType(), [True, None, False]), ("b", IntegerType(), [1, None, -(2**31)]), ("c", LongType(), [2**62, None, -5]),
-        ("d", FloatType(), [1.5, None, float("inf")]), ("e", DoubleType(), [1e300, None, -0.0]),
-        ("f", DecimalType(38, 10), [decimal.Decimal("1.5"), None, decimal.Decimal("-99999999999999999999.0000000001")]),
-        ("f2", DecimalType(9, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-9.99")]),
-        ("f3", DecimalType(18, 2), [decimal.Decimal("1.50"), None, decimal.Decimal("-9.99")]),
-        ("g", DateType(), [day, None, datetime.date(1969, 1, 1)]),
-        ("h", TimeType(), [datetime.time(23, 59, 59, 999999), None, datetime.time()]),
-        ("i", TimestampType(), [datetime.datetime(2999, 12, 31, 23, 59, 59), None, datetime.datetime(1, 1, 1)]),
-        ("j", TimestamptzType(), [datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone.utc), None, None]),
-        ("k", StringType(), ["ü\n", None, ""]), ("l", BinaryType(), [b"\0\xff", None, b""]), ("m", FixedType(3), [b"abc", None, b"\0\0\0"]),
-        ("n", UUIDType(), [uuid.UUID(int=7).bytes, None, uuid.UUID(int=2**127).bytes]),
-    ]
-    # The numbers that the writer gives out: those of nested columns follow all others.
-    nested = [
-        NestedField(17, "o", ListType(20, LongType(), element_required=False)),
-        NestedField(18, "p", MapType(21, StringType(), 22, DoubleType(), value_required=False)),
-        NestedField(19, "q", StructType(NestedField(23, "x", LongType()), NestedField(24, "y", ListType(25, StringType(), False)))),
-    ]
-    schema = Schema(*[NestedField(n + 1, name, kind) for n, (name, kind, _) in enumerate(fields)], *nested)
-    values = {name: values for name, _, values in fields} | {
-        "o": [[1, None], None, []], "p": [[("a", 1.0)], None, []], "q": [{"x": 1, "y": ["z", None]}, None, {"x": None, "y": None}],
-    }
-    rows = pa.table(values, schema.as_arrow())
+    schema, rows = tables.every_type(datetime.date(1969, 1, 1), 2999)
     # One table is read by our server, and its rows are added to another one.
     table = lake(ROWS, schema, before=[rows])
     table.add("lake.db.t")
@@ -178,9 +150,7 @@ def test_every_type(lake):
 ], ids=str)
 def test_partitions(lake, transform, column):
     """The files have the partitions that pyiceberg gives to the same rows, and are left out as its own are."""
-    schema = Schema(
-        *PLAIN.fields, NestedField(5, "price", DecimalType(9, 2)), NestedField(6, "at", TimestampType()),
-    )
+    schema = Schema(*PLAIN.fields, NestedField(5, "price", DecimalType(9, 2)), NestedField(6, "at", TimestampType()))
     start = datetime.datetime(1969, 12, 25, 7)
     rows = pa.table({
         **{name: ROWS[name].slice(0, 60) for name in ROWS.schema.names},

@@ -111,9 +111,7 @@ def federated(address):
     """The network that the workers have trained together."""
     (x, y), _ = digits()
     trained = [None] * WORKERS
-    workers = [
-        threading.Thread(target=work, args=(address, part, x[part::WORKERS], y[part::WORKERS], trained)) for part in range(WORKERS)
-    ]
+    workers = [threading.Thread(target=work, args=(address, part, x[part::WORKERS], y[part::WORKERS], trained)) for part in range(WORKERS)]
     for worker in workers:
         worker.start()
     for worker in workers:

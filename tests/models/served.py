@@ -19,9 +19,7 @@ class Served:
     def __init__(self, folder, options=()):
         self.exchange = folder / "exchange"
         self.exchange.mkdir(exist_ok=True)
-        self.server = Server(
-            data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}", *options]
-        )
+        self.server = Server(data=folder / "data", arguments=["--set", f"storage.exchange_folder={self.exchange}", *options])
         self.client = flight.connect(self.server.grpc_tcp)
 
     def run(self, sql):

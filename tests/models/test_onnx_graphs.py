@@ -154,17 +154,11 @@ HARMFUL = {
     "backwards": (single(node("Relu", ["z"], ["y"]), node("Relu", ["x"], ["z"])), "no operator before it"),
     "from-nowhere": (single(node("Relu", ["x"], ["z"])), "comes from nowhere"),
     "same-name": (single(node("Relu", ["x"], ["y"]), node("Relu", ["x"], ["y"])), "two ONNX values"),
-    "own-functions": (
-        changed(lambda model: model.functions.add(name="F", domain="x")), "functions of their own"
-    ),
+    "own-functions": (changed(lambda model: model.functions.add(name="F", domain="x")), "functions of their own"),
     "unknown-width": (lambda: unchecked([node("Relu", ["x"], ["y"])], {"x": "k"}, {"y": 4}, {}), "how many columns"),
     "whole-numbers": (single(node("Cast", ["x"], ["y"], to=7), outputs={"y": (TensorProto.INT64, 4)}), "outputs y"),
-    "two-results": (
-        single(node("Relu", ["x"], ["y"]), node("Tanh", ["x"], ["z"]), outputs={"y": 4, "z": 4}), "outputs y, z"
-    ),
-    "places": (
-        single(node("Gather", ["w", "i"], ["y"]), constants={"w": numpy.zeros((2, 4), numpy.float32), "i": numpy.array([9])}), ""
-    ),
+    "two-results": (single(node("Relu", ["x"], ["y"]), node("Tanh", ["x"], ["z"]), outputs={"y": 4, "z": 4}), "outputs y, z"),
+    "places": (single(node("Gather", ["w", "i"], ["y"]), constants={"w": numpy.zeros((2, 4), numpy.float32), "i": numpy.array([9])}), ""),
     # This version of the library finds a constant zero itself.
     "divided": (whole("Div", numpy.array([0])), "by zero"),
     # Of 64 bits this ends a process, not only an answer.

@@ -281,9 +281,7 @@ def test_vacuum_and_drop_wait_for_nobody_and_lose_nothing(tmp_path):
                 while not ended.is_set():
                     name, number = f"gone_{number % 3}", number + 1
                     database.ingest(name, rows_for(6_000))
-                    database.run(
-                        f"DELETE FROM {name} WHERE n % 2 = 0", f"VACUUM {name} RETAIN 0 HOURS", f"DROP TABLE {name}"
-                    )
+                    database.run(f"DELETE FROM {name} WHERE n % 2 = 0", f"VACUUM {name} RETAIN 0 HOURS", f"DROP TABLE {name}")
 
         thread = threading.Thread(target=churn)
         thread.start()

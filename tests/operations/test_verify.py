@@ -68,9 +68,7 @@ def table_id(folder, name):
 def current_file(folder):
     """The file that the newest version of `big` has."""
     with catalog(folder) as connection:
-        ((table, name),) = connection.execute(
-            "SELECT table_id, file FROM segments WHERE file IS NOT NULL AND removed IS NULL LIMIT 1"
-        )
+        ((table, name),) = connection.execute("SELECT table_id, file FROM segments WHERE file IS NOT NULL AND removed IS NULL LIMIT 1")
     return folder / "tables" / table / name
 
 
@@ -172,9 +170,7 @@ DAMAGES = {
     "a table that nobody knows": (unknown_table, "11111111", "does not know"),
 }  # fmt: skip
 # What only a look at every value shows.
-DEEP = {
-    "pages of a file": (lambda folder: torn(current_file(folder)), ".parquet", "rows"),
-}
+DEEP = {"pages of a file": (lambda folder: torn(current_file(folder)), ".parquet", "rows")}
 
 
 def earlier_file(folder):

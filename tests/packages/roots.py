@@ -101,9 +101,7 @@ class Served:
             return answer.read().decode()
 
     def sql(self, text):
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/v1/sql?format=csv", text.encode(), {"content-type": "text/plain"}
-        )
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/sql?format=csv", text.encode(), {"content-type": "text/plain"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read().decode()
 

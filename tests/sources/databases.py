@@ -13,11 +13,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
-from durable import Database  # noqa: E402
+from durable import Database, refused  # noqa: E402
 from server import Server, free_port, wait_until  # noqa: E402
 
 # A word that must never be seen again.
@@ -323,14 +324,10 @@ class Reader(Server):
 
     def refused(self, sql, database=None):
         """The words of the server."""
-        try:
-            (database or self.database).rows(sql)
-        except Exception as error:  # The driver has a class for each kind.
-            words = str(error)
-            for secret in self.secrets:
-                assert secret not in words, words
-            return words
-        raise AssertionError(f"went through: {sql}")
+        words = refused(database or self.database, sql)
+        for secret in self.secrets:
+            assert secret not in words, words
+        return words
 
     def explained(self, sql):
         return "\n".join(str(row) for row in self.rows(f"EXPLAIN {sql}"))
@@ -353,3 +350,17 @@ def seconds_of(work):
     start = time.monotonic()
     work()
     return time.monotonic() - start
+
+
+def six_at_once(server, sql):
+    """The answers to a statement that takes a second, over two connections, and the seconds that all of them took."""
+    answers = []
+
+    def ask():
+        with Database(server) as database:
+            answers.append(database.rows(sql))
+
+    asking = [threading.Thread(target=ask) for _ in range(6)]
+    taken = seconds_of(lambda: [[thread.start() for thread in asking], [thread.join() for thread in asking]])
+    assert server.rows("SELECT connections FROM system.databases")[0][0] <= 2
+    return answers, taken

@@ -8,7 +8,7 @@ import tempfile
 
 import http_sql
 import stores
-from durable import Database
+from durable import Database, refused
 from server import Server, binaries, clean_environment, users_file
 
 ADMIN, OTHER = "the token of root alone", "the token of ada alone"
@@ -57,13 +57,9 @@ class Guarded(Server):
 
     def refused(self, sql, token=ADMIN):
         """The words of the server, in which no credentials are."""
-        try:
-            self.of(token).rows(sql)
-        except Exception as error:  # The driver has a class for each kind.
-            text = str(error)
-            self.check(text)
-            return text
-        raise AssertionError(f"went through: {sql}")
+        text = refused(self.of(token), sql)
+        self.check(text)
+        return text
 
     def by_http(self, sql, token=ADMIN):
         """Status and text of an answer."""

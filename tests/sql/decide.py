@@ -109,9 +109,7 @@ def decide(record, who, answers):
     if record.kind == "statement":
         return None
     lines = [lines_of(record, answer) for answer in chosen]
-    if len(lines) > 1 and not run.same_rows(
-        *[cells(record, answer) for answer in chosen], record.types or merged(chosen)
-    ):
+    if len(lines) > 1 and not run.same_rows(*[cells(record, answer) for answer in chosen], record.types or merged(chosen)):
         shown = [run.indented("\n".join(found)) for found in lines]
         return f"PostgreSQL says\n{shown[0]}\n  DuckDB says\n{shown[1]}"
     record.types = record.types or merged(chosen)

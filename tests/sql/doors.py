@@ -81,9 +81,7 @@ class MySql:
         import pymysql
 
         self.Error = pymysql.err.Error
-        self.connection = pymysql.connect(
-            host="127.0.0.1", port=server.mysql_port, user="test", database="main", autocommit=True, conv={}
-        )
+        self.connection = pymysql.connect(host="127.0.0.1", port=server.mysql_port, user="test", database="main", autocommit=True, conv={})
         self.run("SET time_zone = '+00:00'")
         self.run(f"SET dialect = '{dialect}'")
 

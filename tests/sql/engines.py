@@ -109,10 +109,7 @@ class DuckDB:
         self.connection.close()
 
 
-KINDS = {
-    16: "B", 20: "I", 21: "I", 23: "I", 26: "I", 700: "R", 701: "R", 1700: "R",
-    1082: "D", 1083: "D", 1114: "D", 1184: "D", 1266: "D",
-}
+KINDS = {16: "B", 20: "I", 21: "I", 23: "I", 26: "I", 700: "R", 701: "R", 1700: "R", 1082: "D", 1083: "D", 1114: "D", 1184: "D", 1266: "D"}
 ARRAYS = {1000: 16, 1005: 21, 1007: 23, 1016: 20, 1021: 700, 1022: 701, 1231: 1700, 1009: 25, 1182: 1082, 1115: 1114}
 
 
@@ -136,9 +133,7 @@ class Postgres:
         if not cursor.description:
             return Answer([], "", [], cursor.rowcount)
         oids = [result.ftype(column) for column in range(result.nfields)]
-        rows = [
-            [cell(oid, result.get_value(row, column)) for column, oid in enumerate(oids)] for row in range(result.ntuples)
-        ]
+        rows = [[cell(oid, result.get_value(row, column)) for column, oid in enumerate(oids)] for row in range(result.ntuples)]
         return Answer([column.name for column in cursor.description], "".join(KINDS.get(o, "T") for o in oids), rows)
 
     def close(self):
@@ -230,9 +225,7 @@ class Cluster:
         return ["--locale=C.UTF-8"]
 
     def command(self, name, *arguments):
-        run = subprocess.run(
-            [*self.prefix, str(self.programs / name), *map(str, arguments)], capture_output=True, text=True
-        )
+        run = subprocess.run([*self.prefix, str(self.programs / name), *map(str, arguments)], capture_output=True, text=True)
         if run.returncode:
             raise RuntimeError(f"{name} failed\n{run.stdout}{run.stderr}")
 
@@ -251,9 +244,7 @@ class Cluster:
     def connect(self, database):
         import psycopg
 
-        return psycopg.connect(
-            host=str(self.folder), user="test", dbname=database, autocommit=True, prepare_threshold=None
-        )
+        return psycopg.connect(host=str(self.folder), user="test", dbname=database, autocommit=True, prepare_threshold=None)
 
     def new_database(self):
         self.databases += 1

@@ -212,9 +212,7 @@ def same_rows(wanted, got, kinds, same=values.same):
 def same_row(wanted, got, kinds, same):
     if len(wanted) != len(got):
         return " ".join(wanted).split() == " ".join(got).split()
-    return all(
-        same(left, right, kind) or left.split() == right.split() for left, right, kind in zip(wanted, got, kinds)
-    )
+    return all(same(left, right, kind) or left.split() == right.split() for left, right, kind in zip(wanted, got, kinds))
 
 
 def sorted_rows(rows, kinds, sort):

@@ -24,10 +24,7 @@ from engines import Bowshot, Refused
 
 HERE = pathlib.Path(__file__).resolve().parent
 FLOOR = 0.95
-TABLES = [
-    "CREATE TABLE {name} (g TEXT, v INT)",
-    "INSERT INTO {name} VALUES ('a', 1), ('a', 2), ('b', 3)",
-]
+TABLES = ["CREATE TABLE {name} (g TEXT, v INT)", "INSERT INTO {name} VALUES ('a', 1), ('a', 2), ('b', 3)"]
 READS = re.compile(r"\s*\(?(SELECT|WITH|VALUES|TABLE|FROM|PIVOT|UNPIVOT|SHOW|EXPLAIN|SUMMARIZE)\b", re.IGNORECASE)
 
 

@@ -9,7 +9,7 @@ from .. import registry
 # Our own server without what is measured: the other side of a comparison of ours with ours.
 BASELINES = ("bowshot, cache off", "bowshot alone")
 # Names of contenders that a reader knows by another one.
-NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "stock-arrow-flight": "arrow-flight in Rust", "DuckDB": "DuckDB in process"}
+NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "DuckDB": "DuckDB in process"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +67,7 @@ def read(folder: pathlib.Path) -> list:
 def every(folder: pathlib.Path) -> list:
     """All lines in the order of the registry, and of each scenario the oldest first."""
     paths = (folder / f"{name}.jsonl" for name in registry.SCENARIOS)
-    return [
-        line(json.loads(text)) for path in paths if path.exists() for text in path.read_text(encoding="utf-8").splitlines()
-    ]
+    return [line(json.loads(text)) for path in paths if path.exists() for text in path.read_text(encoding="utf-8").splitlines()]
 
 
 def line(raw: dict) -> Line:

@@ -71,9 +71,7 @@ def compared(what: str, path, options: Options) -> None:
     for label, _, contender in chosen:
         seconds = [first_answer(contender, tables, options) for _ in range(options.rounds)]
         figures[label]["first_answer_seconds"] = statistics.median(seconds)
-    arena.record(
-        "files", what, figures, axes={"what": what}, query=QUERY, answers="equal", **file_data.facts(path)
-    )
+    arena.record("files", what, figures, axes={"what": what}, query=QUERY, answers="equal", **file_data.facts(path))
 
 
 def kept(figures: dict) -> dict:

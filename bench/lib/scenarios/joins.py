@@ -46,9 +46,7 @@ READER_BYTES_PER_ROW = 400
 
 def run(options: Options) -> None:
     daily = [FIRST_ROWS, FIRST_GROUPS, DASHBOARD, NEW_DASHBOARD, AGAIN, SHORT]
-    sizes = [
-        rows for rows in options.row_counts(*ROWS) if any(options.has_case(named(what, rows)) for what in daily)
-    ]
+    sizes = [rows for rows in options.row_counts(*ROWS) if any(options.has_case(named(what, rows)) for what in daily)]
     if not sizes and not no_hits.chosen(options):
         raise ValueError(f"no case has `{options.case}` in its name")
     for rows in sizes:
@@ -217,9 +215,7 @@ def third_day(what: str, sql: str, clients: dict, rows: int, options: Options, a
 
 
 def dashboards(what: str, queries: list, clients: dict, rows: int, options: Options) -> None:
-    figures = {
-        label: {"seconds": sum(timed(client, sql)["seconds"] for sql in queries)} for label, client in clients.items()
-    }
+    figures = {label: {"seconds": sum(timed(client, sql)["seconds"] for sql in queries)} for label, client in clients.items()}
     record(what, what.removesuffix(f" of {len(queries)}"), figures, rows, options)
 
 

@@ -78,9 +78,7 @@ def many_clients(language: str, chosen: list, clients: int, arena: Arena) -> Non
     warmup = max(WARMUP_OF_MANY, java_warmup(arena.options) // clients) if language == "Java" else WARMUP_OF_MANY
 
     def once(server, kind):
-        return measure.client(
-            server, kind, action="concurrent", query=QUERY, clients=clients, seconds=seconds, warmup=warmup
-        )
+        return measure.client(server, kind, action="concurrent", query=QUERY, clients=clients, seconds=seconds, warmup=warmup)
 
     axes = {"way": f"threads in {language}", "clients": clients}
     record(f"{clients} clients, {language} threads", chosen, once, arena, axes, seconds=seconds, warmup=warmup)

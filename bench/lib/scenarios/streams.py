@@ -36,9 +36,7 @@ def run(options: Options) -> None:
         with Arena(options, {}, starts=starts) as arena:
             chosen = arena.choose(CONTENDERS)
             for _, server, contender in chosen:
-                measure.writer(
-                    server, contender.reader, [server], action="ingest", table="records", source=source, keep=True
-                )
+                measure.writer(server, contender.reader, [server], action="ingest", table="records", source=source, keep=True)
             for streams in counts:
                 record(f"DoGet{way}", get(chosen, streams, options), streams, rows, arena)
                 needed = 0 if options.small else NEEDED_BYTES_PER_ROW * rows * streams

@@ -1,4 +1,4 @@
-"""Durable tables and tables in memory that clients write, a function for each scenario. DuckDB works in the client's process, on its own
+"""Durable tables that clients write, a function for each scenario. DuckDB works in the client's process, on its own
 file. No side has a key or an index.
 """
 
@@ -9,7 +9,7 @@ import statistics
 import pyarrow as pa
 
 from .. import data, measure, places, processes, results
-from ..arena import DURABLE, TRANSPORT, Arena, Contender
+from ..arena import DURABLE, Arena, Contender
 from ..options import Options
 
 ROWS = 10_000_000
@@ -21,17 +21,6 @@ FEWER_ROWS, LONGEST_S = 1_000_000, 60
 SHARE = 100
 SECONDS, CLIENTS = 10, (1, 2, 4, 8)
 GIGABYTES = 20
-
-
-def put(options: Options) -> None:
-    """DoPut of 20 × int64 into a table in memory, against an Arrow C++ Flight server that keeps what it reads."""
-    rows = options.size(100_000, 1_000_000, ROWS)
-    order = {"action": "ingest", "table": "integers", "source": str(data.arrow("integers", rows))}
-    contenders = [Contender("bowshot", "bowshot", "bowshot-put"), Contender("arrow-cpp-flight", "arrow-cpp-flight", "flight-put")]
-    with Arena(options, {}, starts=TRANSPORT) as arena:
-        answers = arena.write(arena.choose(contenders), lambda _: order)
-    figures = {label: measure.written(answers[label]) for label in answers}
-    arena.record("put", "memory", figures, rows=rows, columns=data.COLUMNS, axes={"what": "DoPut into memory"})
 
 
 def ingest(options: Options) -> None:
@@ -55,14 +44,10 @@ def ingest_one(arena: Arena, table: str, source: str, disk: dict) -> None:
         if label == POSTGRES.label:
             best, limits[label] = try_copies(server, source, rows)
             chosen[at] = label, server, dataclasses.replace(contender, reader=best)
-    answers = arena.write(
-        chosen, lambda label: {"action": "ingest", "table": table, "source": source, "rows": limits.get(label)}
-    )
+    answers = arena.write(chosen, lambda label: {"action": "ingest", "table": table, "source": source, "rows": limits.get(label)})
     figures = {label: scale(measure.written(answers[label]), rows) for label in answers}
     kinds = {label: contender.reader for label, _, contender in chosen}
-    arena.record(
-        "ingest", table, figures, rows=rows, disk=disk, postgres_by=kinds.get(POSTGRES.label), axes={"what": f"ingest of {table}"},
-    )
+    arena.record("ingest", table, figures, rows=rows, disk=disk, postgres_by=kinds.get(POSTGRES.label), axes={"what": f"ingest of {table}"})
 
 
 def try_copies(server: processes.Server, source: str, rows: int) -> tuple:
@@ -116,9 +101,7 @@ def change(options: Options) -> None:
         disk, chosen = places.disk(arena.folder()), arena.choose([Contender("bowshot", "bowshot", "bowshot-adbc"), DUCKDB, POSTGRES])
         for _, server, contender in chosen:
             for table, source in sources.items():
-                measure.writer(
-                    server, contender.reader, [server], action="ingest", table=table, source=str(source), keep=True
-                )
+                measure.writer(server, contender.reader, [server], action="ingest", table=table, source=str(source), keep=True)
         turns = collections.Counter()
 
         def order(label: str) -> dict:
@@ -127,10 +110,7 @@ def change(options: Options) -> None:
 
         answers = arena.write(chosen, order)
     figures = {label: median_times(answers[label]) for label in answers}
-    arena.record(
-        "change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk,
-        axes={"what": "UPDATE and DELETE"},
-    )
+    arena.record("change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk, axes={"what": "UPDATE and DELETE"})
 
 
 def median_times(answers: list) -> dict:

@@ -111,13 +111,11 @@ def ingest(client, rng, number, owned):
         batch, count = next(number), rng.choice([1, 50, 3_000, 20_000, 100_000])
         key = ("batch", batch)
         client.ledger.add(key)
-        rows = pa.table(
-            {
-                "batch": pa.array([batch], pa.int64()).take(pa.array([0] * count)),
-                "position": pa.array(range(count), pa.int64()),
-                "payload": pa.array([f"{batch}:{rng.random()}"]).take(pa.array([0] * count)),
-            }
-        )
+        rows = pa.table({
+            "batch": pa.array([batch], pa.int64()).take(pa.array([0] * count)),
+            "position": pa.array(range(count), pa.int64()),
+            "payload": pa.array([f"{batch}:{rng.random()}"]).take(pa.array([0] * count)),
+        })
 
         def send():
             with cursor_of(client.connection) as cursor:

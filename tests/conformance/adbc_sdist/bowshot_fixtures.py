@@ -10,10 +10,7 @@ import pytest
 from server import Server, hash_password
 
 USER, PASSWORD = "adbc", "the password of the tests"
-CREDENTIALS = {
-    adbc_driver_manager.DatabaseOptions.USERNAME.value: USER,
-    adbc_driver_manager.DatabaseOptions.PASSWORD.value: PASSWORD,
-}
+CREDENTIALS = {adbc_driver_manager.DatabaseOptions.USERNAME.value: USER, adbc_driver_manager.DatabaseOptions.PASSWORD.value: PASSWORD}
 
 
 @pytest.fixture(scope="session")

@@ -52,10 +52,7 @@ def go_sql_driver(plain, _encrypted):
     }
 
 
-SUITES = {
-    "pgx": ("github.com/jackc/pgx/v5", "v5.13.0", pgx),
-    "go-sql-driver": ("github.com/go-sql-driver/mysql", "v1.10.1", go_sql_driver),
-}
+SUITES = {"pgx": ("github.com/jackc/pgx/v5", "v5.13.0", pgx), "go-sql-driver": ("github.com/go-sql-driver/mysql", "v1.10.1", go_sql_driver)}
 
 
 def main():
@@ -142,9 +139,7 @@ class Tests:
         for name, end in self.ends.items():
             while name := name.rpartition("/")[0]:
                 below[name].add(end)
-        return {
-            name: end for name, end in self.ends.items() if not below[name] or (end == "fail" and "fail" not in below[name])
-        }
+        return {name: end for name, end in self.ends.items() if not below[name] or (end == "fail" and "fail" not in below[name])}
 
 
 def judge(suite, tests, listed):

@@ -156,11 +156,7 @@ def last_error(message):
     return lines[0][:200]
 
 
-SUITES = {
-    "sqlalchemy-postgres": sqlalchemy_postgres,
-    "sqlalchemy-mysql": sqlalchemy_mysql,
-    "django-postgres": django_postgres,
-}
+SUITES = {"sqlalchemy-postgres": sqlalchemy_postgres, "sqlalchemy-mysql": sqlalchemy_mysql, "django-postgres": django_postgres}
 
 if __name__ == "__main__":
     sys.exit(main())

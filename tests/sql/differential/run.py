@@ -279,9 +279,7 @@ def summary(run, chosen, seconds):
     if chosen.long:
         path = HERE / "results.json"
         results = json.loads(path.read_text()) if path.exists() else []
-        results.append({
-            "from": chosen.seed * 1000, "statements": total, "minutes": round(seconds / 60), **dict(sorted(counts.items())),
-        })
+        results.append({"from": chosen.seed * 1000, "statements": total, "minutes": round(seconds / 60), **dict(sorted(counts.items()))})
         path.write_text(json.dumps(results, indent=2) + "\n")
     print(f"{judged - bad} passed, {bad} failed")
     return 1 if bad or not total else 0
