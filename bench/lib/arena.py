@@ -135,6 +135,8 @@ STARTS = {
     "bowshot-mysql": lambda arena: same_server(arena, "mysql"),
     # Keeps no columns of what it streams.
     "bowshot-streaming": lambda arena: processes.bowshot(arena.tables, "--set", "storage.column_cache_bytes=0"),
+    # Gives no rows through memory that it shares with clients.
+    "bowshot-socket": lambda arena: processes.bowshot(arena.tables, "--local-socket", "none"),
     "quack": lambda arena: processes.peer("quack", "quack", "quack_server.py", arena.tables),
     "duckdb-flight": lambda arena: processes.peer(
         "duckdb-flight", "flight-ticket", "duckdb_flight_server.py", arena.tables, environment="duckdb2"
@@ -157,14 +159,19 @@ FILES = {
 DURABLE = {
     "bowshot": lambda arena: processes.bowshot(arena.tables, data=str(arena.folder() / "bowshot")),
     "duckdb": lambda arena: in_process("duckdb", "duckdb2", str(arena.folder() / "duckdb.db")),
-    "quack": lambda arena: processes.peer("quack", "quack", "quack_server.py", {}, "--file", str(arena.folder() / "quack.db")),
+    "quack": lambda arena: processes.peer(
+        "quack", "quack", "quack_server.py", {}, "--file", str(arena.folder() / "quack.db")
+    ),
     **{name: STARTS[name] for name in ("bowshot-pg", "bowshot-mysql", "postgres", "mariadb")},
 }
 
 # Arrow IPC files, or nothing at all, over Flight alone.
 TRANSPORT = {
     "bowshot": lambda arena: processes.bowshot(arena.tables),
-    "arrow-cpp-flight": lambda arena: processes.peer("arrow-cpp-flight", "flight-ticket", "arrow_flight_server.py", arena.tables),
+    "arrow-cpp-flight": lambda arena: processes.peer(
+        "arrow-cpp-flight", "flight-ticket", "arrow_flight_server.py", arena.tables
+    ),
+    "stock-arrow-flight": lambda arena: processes.stock_flight(arena.tables),
 }
 
 # The same with encryption, each with the same certificate.

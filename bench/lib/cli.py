@@ -13,7 +13,10 @@ import traceback
 from . import arena, options, places, registry
 
 
-SCENARIOS = f"what to run: all, {', '.join(registry.SCENARIOS)}"
+SCENARIOS = (
+    f"what to run: all, {', '.join(registry.SCENARIOS)}; `all` leaves out "
+    f"{', '.join(name for name in registry.SCENARIOS if name not in registry.EVERYWHERE)}, whose packages are large"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,7 +31,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
     made.add_argument(
         "--case",
-        help="cases (of readers, latency, memory, files, transactions, joins) whose name contains this text, or one of several between `|`",
+        help="cases (of readers, latency, memory, files, transactions, joins, training_readers) whose name contains this text, or one "
+        "of several between `|`",
     )
     made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
     made.add_argument(
@@ -59,7 +63,9 @@ def command(arguments: list) -> str:
 def main(arguments: list) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that servers end and folders go
     asked = parser().parse_args(arguments)
-    names = list(registry.SCENARIOS) if "all" in asked.scenarios else asked.scenarios
+    names = asked.scenarios
+    if "all" in names:  # and what was named besides
+        names = [*registry.EVERYWHERE, *(name for name in names if name != "all" and name not in registry.EVERYWHERE)]
     check_names("scenario", names, registry.SCENARIOS)
     folder = asked.results or (places.SMALL_RESULTS if asked.scale == "small" else places.RESULTS)
     chosen = options.Options(

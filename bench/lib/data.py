@@ -94,6 +94,15 @@ def arrow_file(name: str, table) -> pathlib.Path:
     return made(FOLDER / f"{name}.arrow", make)
 
 
+def samples(rows: int) -> pa.Table:
+    """What a model is trained on: 20 features as float32, a label, and the number of the row; no nulls."""
+    random = np.random.default_rng(SEED)
+    columns = {"id": np.arange(rows, dtype=np.int64), "label": random.integers(0, 10, rows)}
+    columns |= {f"f{index:02}": random.standard_normal(rows, dtype=np.float32) for index in range(COLUMNS)}
+    table = pa.table(columns)
+    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
+
+
 def lineitem(scale: float) -> pathlib.Path:
     """TPC-H's lineitem: a folder of Parquet files."""
     return tpch(scale) / "lineitem"
@@ -122,7 +131,7 @@ def employees(rows: int) -> pa.Table:
 # Tables of so many rows, by the name of their file; records have 32 bytes.
 TABLES = {
     "integer": lambda rows: integers(rows, 1), "integers": integers, "records": lambda rows: integers(rows, 4), "strings": strings,
-    "accounts": accounts, "employees": employees,
+    "accounts": accounts, "employees": employees, "samples": samples,
 }
 
 
@@ -131,7 +140,10 @@ def arrow(name: str, rows: int) -> pathlib.Path:
 
 
 def parquet(name: str, rows: int) -> pathlib.Path:
-    return made(FOLDER / f"{name}-{rows}.parquet", lambda path: pq.write_table(TABLES[name](rows), path))
+    groups = LINEITEM_GROUP_ROWS if name == "samples" else None
+    return made(
+        FOLDER / f"{name}-{rows}.parquet", lambda path: pq.write_table(TABLES[name](rows), path, row_group_size=groups)
+    )
 
 
 def parquet_lineitem(scale: float, rows: int) -> pathlib.Path:

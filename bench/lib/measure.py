@@ -100,6 +100,11 @@ def transfer(answers: list) -> dict:
     }
 
 
+def transfer_without_bytes(answers: list) -> dict:
+    """Where the bytes are not known, as of tensors: figures that are for each GB are left out."""
+    return {name: value for name, value in transfer(answers).items() if name not in ("bytes", "first_seconds")}
+
+
 def processor_times(answers: list, runs: int) -> dict:
     """Processor seconds of server and client for one run, and the peak of the client's memory."""
     runs += sum(answer.get("warmups", 0) for answer in answers)

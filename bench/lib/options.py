@@ -5,7 +5,7 @@ import pathlib
 
 SCALES = ("small", "medium", "large")
 # Servers of ours: they always run.
-OURS = ("bowshot", "bowshot-streaming", "bowshot-pg", "bowshot-mysql")
+OURS = ("bowshot", "bowshot-streaming", "bowshot-socket", "bowshot-pg", "bowshot-mysql")
 ROUNDS = {"small": 1, "medium": 3, "large": 5}
 
 

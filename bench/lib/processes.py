@@ -72,6 +72,17 @@ def tree_ticks(pid: int) -> int:
     return sum(int(field) for field in fields[11:15]) + sum(tree_ticks(int(child)) for child in children)
 
 
+class ProcessorTimes:
+    """Seconds since now of this process and all that it has started, and of a server, if one is named."""
+
+    def __init__(self, server: int | None):
+        self.pids = {"client_cpu_s": os.getpid(), "server_cpu_s": server or 0}
+        self.before = {name: tree_ticks(pid) for name, pid in self.pids.items()}
+
+    def so_far(self) -> dict:
+        return {name: (tree_ticks(pid) - self.before[name]) / TICKS for name, pid in self.pids.items()}
+
+
 def settle(servers: list) -> None:
     """Waits until no server works in the background any more, so that nobody pays for what another one left to do."""
     if not servers:
@@ -230,6 +241,22 @@ def peer(name: str, kind: str, script: str, tables: dict, *options: str, environ
     """A peer written in Python (`bench/peers`), run in one of the environments of `bench/requirements`."""
     command = [str(environments.python(environment)), str(places.PEERS / script), *options, *as_words(tables)]
     return started(name, kind, command, first_line)
+
+
+def service(script: str, *arguments: str):
+    """One of `bench/peers` that speaks HTTP, run by this interpreter; its address is its port."""
+    port = free_port()
+
+    def answer(process):
+        wait_until_ready(process, script, lambda: is_listening(port))
+        return port
+
+    return started(script, "http", [sys.executable, str(places.PEERS / script), str(port), *arguments], answer)
+
+
+def stock_flight(tables: dict):
+    """The stock encoder of the arrow-flight crate behind tonic, serving Arrow IPC files."""
+    return started("stock-arrow-flight", "flight-ticket", [places.program("stock_flight"), *as_words(tables)], first_line)
 
 
 def roapi(tables: dict):

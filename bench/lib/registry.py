@@ -21,6 +21,7 @@ class Metric:
 SECONDS = Metric("seconds", "time", "s")
 ROWS = Metric("rows_per_second", "throughput", "rows/s", lower=False)
 SPEED = Metric("gb_per_second", "throughput", "GB/s", lower=False)
+SERVER_CPU = Metric("server_cpu_s_per_gb", "server's processor time", "s per GB")
 MEDIAN = Metric("median_ms", "median time", "ms")
 P99 = Metric("p99_ms", "99th percentile", "ms")
 QUERIES = Metric("queries_per_second", "queries per second", "1/s", lower=False)
@@ -38,13 +39,16 @@ GEOMETRIC = Metric("geometric_mean_s", "geometric mean of a query's time", "s")
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """`question` is what a reader learns; `metrics` begin with those that ratios are made of, as many as `judged`."""
+    """`question` is what a reader learns; `metrics` begin with those that ratios are made of, as many as `judged`. `by_hand` is one
+    that runs only when it is named, since its packages are too large for every machine that runs all.
+    """
 
     name: str
     title: str
     question: str
     metrics: tuple
     judged: int = 1
+    by_hand: bool = False
 
     def run(self, options) -> None:
         module = next((module for module, names in MODULES.items() if self.name in names), self.name)
@@ -54,8 +58,8 @@ class Scenario:
 
 # Scenarios that are functions of one module; each other one has a module with a function `run`.
 MODULES = {
-    "tables": ("starrocks", "doors", "employees", "clickbench", "lineitem", "same_host"),
-    "writes": ("ingest", "inserts", "change", "ingest_memory"),
+    "tables": ("starrocks", "doors", "employees", "clickbench", "lineitem", "select", "same_host"),
+    "writes": ("ingest", "put", "inserts", "change", "ingest_memory"),
 }
 
 
@@ -94,7 +98,10 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "DuckDB's Quack protocol.",
         (SECONDS, ROWS),
     ),
-    Scenario("tpch", "TPC-H, 22 queries", "Whole time at the client of each of the 22 queries over the same Parquet files.", (GEOMETRIC,)),
+    Scenario(
+        "tpch", "TPC-H, 22 queries", "Whole time at the client of each of the 22 queries over the same Parquet files.",
+        (GEOMETRIC,),
+    ),
     Scenario(
         "tpcds", "TPC-DS, 99 queries", "Whole time at the client of each of the 99 queries over the same Parquet files.",
         (GEOMETRIC,),
@@ -108,15 +115,25 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "speeds and numbers.", (PEAK, SECONDS),
     ),
     Scenario(
+        "transport", "One large table, stream by stream", "DoGet of an Arrow file of 20 integer columns.",
+        (SPEED, SERVER_CPU),
+    ),
+    Scenario(
         "same_host", "A client on the server's machine", "Rows in memory that server and client share, against the same client over its "
         "socket.", (SECONDS,),
+    ),
+    Scenario(
+        "select", "Parquet into an Arrow table", "`SELECT *` of three tables into a pyarrow table.", (SECONDS,),
     ),
     Scenario(
         "files", "Files as they come", "One query over 1 GB of CSV, 1 GB of JSON lines and 10,000 small files, read whole each "
         "time; and a folder of 100,000 files before the first query.", (SECONDS, FIRST_ANSWER, READING, READY, LISTING),
     ),
     Scenario("ingest", "Arrow into a durable table", "An Arrow file becomes a table that survives a crash.", (SECONDS,)),
-    Scenario("inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,)),
+    Scenario("put", "Arrow into memory", "DoPut of integers into a table in memory.", (SPEED,)),
+    Scenario(
+        "inserts", "Rows one by one", "Single rows into a durable table, each committed before the next.", (INSERTS,),
+    ),
     Scenario(
         "transactions", "Small statements and transactions", "Rows by their key, and transactions over durable tables, by tools and "
         "drivers of PostgreSQL and MySQL, from the databases themselves and from our front ends for them.",
@@ -126,12 +143,30 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "change", "UPDATE and DELETE", "One row in a hundred of a durable table is changed, then deleted.",
         (UPDATE, DELETE), judged=2,
     ),
-    Scenario("ingest_memory", "Memory while rows are ingested", "The server's memory during one long ingest.", (PEAK, SECONDS)),
+    Scenario(
+        "ingest_memory", "Memory while rows are ingested", "The server's memory during one long ingest.",
+        (PEAK, SECONDS),
+    ),
     Scenario(
         "joins", "Daily joins", "Two inner joins and the join of their results over tables that come each day: the first "
         "query of the third day, with the join cache and without.", (SECONDS, P99),
     ),
+    Scenario(
+        "scoring", "Rows through a model", "A million rows of 30 columns through an XGBoost model of 100 trees, and single rows over an "
+        "open stream: against XGBoost in process and a service that takes JSON.", (SECONDS, MEDIAN, P99, ROWS),
+    ),
+    Scenario(
+        "rooms", "Federated rounds", "Three workers send their weights and get the mean of all: through a room, against a service that "
+        "takes JSON.", (SECONDS,),
+    ),
+    Scenario(
+        "training_readers", "Epochs of PyTorch and TensorFlow", "Batches of 20 features and a label from the server, against the same "
+        "loop over a local Parquet file; nothing is trained.", (SECONDS, ROWS), by_hand=True,
+    ),
 )}
+# What `all` runs.
+EVERYWHERE = [name for name, scenario in SCENARIOS.items() if not scenario.by_hand]
+
 
 def is_lower_better(figure: str) -> bool:
     """Of figures that no scenario shows, such as processor times, less is better."""

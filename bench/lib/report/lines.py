@@ -9,7 +9,7 @@ from .. import registry
 # Our own server without what is measured: the other side of a comparison of ours with ours.
 BASELINES = ("bowshot, cache off", "bowshot alone")
 # Names of contenders that a reader knows by another one.
-NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "DuckDB": "DuckDB in process"}
+NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "stock-arrow-flight": "arrow-flight in Rust", "DuckDB": "DuckDB in process"}
 
 
 @dataclasses.dataclass(frozen=True)

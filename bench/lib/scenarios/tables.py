@@ -158,6 +158,20 @@ def lineitem(options: Options) -> None:
                 contest.run(Case("lineitem", f"{rows:,} rows{way}", "SELECT * FROM lineitem", axes, REPEATS), contenders, arena)
 
 
+def select(options: Options) -> None:
+    """`SELECT *` from Parquet into a pyarrow table: TPC-H lineitem at scale 1, 1 M × 20 integers, 1 M × 20 strings."""
+    rows = options.size(50_000, MILLION, MILLION)
+    tables = {
+        "lineitem": data.lineitem(options.size(0.01, 1, 1)),
+        "integers": data.parquet("integers", rows),
+        "strings": data.parquet("strings", rows),
+    }
+    with Arena(options, tables) as arena:
+        for table in tables:
+            query = f"SELECT * FROM {table}"
+            contest.run(Case("select", table, query, {"what": query}, OFTEN), clients("arrow", PYARROW, ADBC, QUACK, FLIGHT), arena)
+
+
 def same_host(options: Options) -> None:
     """The package for Python on the server's machine: rows in memory that the server shares, against its own socket; large results into
     Arrow, pandas and batch by batch, and small ones, of which the time is a round trip.

@@ -1,4 +1,4 @@
-"""Durable tables that clients write, a function for each scenario. DuckDB works in the client's process, on its own
+"""Durable tables and tables in memory that clients write, a function for each scenario. DuckDB works in the client's process, on its own
 file. No side has a key or an index.
 """
 
@@ -9,7 +9,7 @@ import statistics
 import pyarrow as pa
 
 from .. import data, measure, places, processes, results
-from ..arena import DURABLE, Arena, Contender
+from ..arena import DURABLE, TRANSPORT, Arena, Contender
 from ..options import Options
 
 ROWS = 10_000_000
@@ -21,6 +21,17 @@ FEWER_ROWS, LONGEST_S = 1_000_000, 60
 SHARE = 100
 SECONDS, CLIENTS = 10, (1, 2, 4, 8)
 GIGABYTES = 20
+
+
+def put(options: Options) -> None:
+    """DoPut of 20 × int64 into a table in memory, against an Arrow C++ Flight server that keeps what it reads."""
+    rows = options.size(100_000, 1_000_000, ROWS)
+    order = {"action": "ingest", "table": "integers", "source": str(data.arrow("integers", rows))}
+    contenders = [Contender("bowshot", "bowshot", "bowshot-put"), Contender("arrow-cpp-flight", "arrow-cpp-flight", "flight-put")]
+    with Arena(options, {}, starts=TRANSPORT) as arena:
+        answers = arena.write(arena.choose(contenders), lambda _: order)
+    figures = {label: measure.written(answers[label]) for label in answers}
+    arena.record("put", "memory", figures, rows=rows, columns=data.COLUMNS, axes={"what": "DoPut into memory"})
 
 
 def ingest(options: Options) -> None:

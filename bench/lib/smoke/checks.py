@@ -15,7 +15,7 @@ from . import browser, shapes
 from .shapes import expect
 
 # These compare answers through a digest, and say so.
-WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "same_host"}
+WITH_ANSWERS = {"starrocks", "employees", "clickbench", "lineitem", "select", "same_host"}
 SUITES = {"tpch": 22, "tpcds": 99}
 # They begin, so that no long one is left at the end with a processor that waits.
 LONG = {"tpcds", "latency", "transactions"}
@@ -24,12 +24,12 @@ LONG = {"tpcds", "latency", "transactions"}
 def main(folder: pathlib.Path) -> int:
     report = folder / "report.html"
     print("running every scenario at the small scale, two at a time", flush=True)
-    names = sorted(registry.SCENARIOS, key=lambda name: name not in LONG)
+    names = sorted(registry.EVERYWHERE, key=lambda name: name not in LONG)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         failed = [name for name, good in zip(names, pool.map(lambda name: run(name, folder), names)) if not good]
     page.write(folder, report)
     checks = [("the commands succeed", lambda: expect(not failed, f"they do not: {', '.join(failed)}"))]
-    checks += [(f"scenario {name}", lambda name=name: scenario(folder, name)) for name in registry.SCENARIOS]
+    checks += [(f"scenario {name}", lambda name=name: scenario(folder, name)) for name in registry.EVERYWHERE]
     checks += [
         ("the report is a whole page", lambda: whole_page(report)),
         ("the report tells what is wanted and what it is", lambda: goals(report)),
@@ -87,7 +87,7 @@ def whole_page(report: pathlib.Path) -> None:
     expect("<script" not in text, "it has a script")
     loads = re.findall(r'\b(?:src|href)="(?!#)[^"]*"|url\(http[^)]*\)', text)
     expect(not loads, f"it loads {loads[:3]}")
-    for name in registry.SCENARIOS:
+    for name in registry.EVERYWHERE:
         expect(f'id="{name}"' in text, f"there is no section of {name}")
     for word in (">nan<", ">NaN<", ">None<", ">inf", "undefined", "$content"):
         expect(word not in text, f"`{word}` is in the text")
@@ -126,6 +126,6 @@ def committed_figures() -> None:
 
 
 def unknown_names() -> None:
-    for words in (["nothing"], ["tpch", "--peers", "nobody"], ["--scale", "huge"]):
+    for words in (["nothing"], ["select", "--peers", "nobody"], ["--scale", "huge"]):
         done = subprocess.run([sys.executable, str(places.BENCH / "run.py"), *words], capture_output=True, text=True)
         expect(done.returncode != 0 and "no" in done.stderr, f"{words}: {done.returncode}: {done.stderr}")
