@@ -3,70 +3,32 @@
 use crate::CatalogView;
 use crate::information_schema::tables::full;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns};
+use crate::lazy_table::{Cell, Defined, Rows, cells, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
 use bowshot_tables::{Entry, EntryName, Key, Reference};
 
-pub(crate) static TABLE_CONSTRAINTS: Defined = Defined {
-    name: "table_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, table_catalog Text,
-        table_schema Text, table_name Text, constraint_type Text, is_deferrable Text, initially_deferred Text,
-        enforced Text, nulls_distinct Text
-    ],
-    rows: Now(constraints),
-};
-
-pub(crate) static KEY_COLUMN_USAGE: Defined = Defined {
-    name: "key_column_usage",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, table_catalog Text,
-        table_schema Text, table_name Text, column_name Text, ordinal_position Int,
+pub(crate) static TABLES: &[Defined] = tables! {
+    table_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        table_catalog Text, table_schema Text, table_name Text, constraint_type Text, is_deferrable Text,
+        initially_deferred Text, enforced Text, nulls_distinct Text => Now(constraints);
+    key_column_usage: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        table_catalog Text, table_schema Text, table_name Text, column_name Text, ordinal_position Int,
         position_in_unique_constraint Int, referenced_table_schema Text, referenced_table_name Text,
-        referenced_column_name Text
-    ],
-    rows: Now(key_columns),
-};
-
-/// MySQL's table of indexes: keys, since there are no indexes.
-pub(crate) static STATISTICS: Defined = Defined {
-    name: "statistics",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, non_unique Int, index_schema Text,
+        referenced_column_name Text => Now(key_columns);
+    // MySQL's table of indexes: keys, since there are no indexes.
+    statistics: table_catalog Text, table_schema Text, table_name Text, non_unique Int, index_schema Text,
         index_name Text, seq_in_index Int, column_name Text, collation Text, cardinality Int, nullable Text,
-        index_type Text, index_comment Text
-    ],
-    rows: Now(statistics),
-};
-
-pub(crate) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
-    name: "constraint_column_usage",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, column_name Text, constraint_catalog Text,
-        constraint_schema Text, constraint_name Text
-    ],
-    rows: Now(usage),
-};
-
-pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
-    name: "referential_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, unique_constraint_catalog Text,
-        unique_constraint_schema Text, unique_constraint_name Text, match_option Text, update_rule Text,
-        delete_rule Text,
+        index_type Text, index_comment Text => Now(statistics);
+    constraint_column_usage: table_catalog Text, table_schema Text, table_name Text, column_name Text,
+        constraint_catalog Text, constraint_schema Text, constraint_name Text => Now(usage);
+    referential_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        unique_constraint_catalog Text, unique_constraint_schema Text, unique_constraint_name Text,
+        match_option Text, update_rule Text, delete_rule Text,
         // MySQL's.
-        table_name Text, referenced_table_name Text
-    ],
-    rows: Now(referential),
-};
-
-pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
-    name: "check_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text, table_name Text
-    ],
-    rows: Now(checks),
+        table_name Text, referenced_table_name Text => Now(referential);
+    check_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        check_clause Text, table_name Text => Now(checks);
 };
 
 /// What a key is called: PostgreSQL's name where the user gave none.

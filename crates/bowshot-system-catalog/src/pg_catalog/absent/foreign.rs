@@ -1,8 +1,8 @@
 //! Foreign data: files are served instead.
 
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 
-pub(crate) static TABLES: &[Defined] = absent! {
+pub(crate) static TABLES: &[Defined] = tables! {
     pg_foreign_data_wrapper: oid Long, fdwname Text, fdwowner Long, fdwhandler Text, fdwvalidator Text,
         fdwacl Texts, fdwoptions Texts;
     pg_foreign_server: oid Long, srvname Text, srvowner Long, srvfdw Long, srvtype Text, srvversion Text,

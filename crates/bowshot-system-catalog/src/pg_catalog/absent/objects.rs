@@ -1,8 +1,8 @@
 //! Things of PostgreSQL's that there are none of here: rules, policies, triggers of events, what depends on what.
 
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 
-pub(crate) static TABLES: &[Defined] = absent! {
+pub(crate) static TABLES: &[Defined] = tables! {
     pg_aggregate: aggfnoid Text, aggkind Text, aggnumdirectargs Short, aggtransfn Text, aggfinalfn Text,
         aggcombinefn Text, aggsortop Long, aggtranstype Long, agginitval Text;
     pg_auth_members: oid Long, roleid Long, member Long, grantor Long, admin_option Bool, inherit_option Bool,

@@ -1,8 +1,8 @@
 //! Operators, casts and what orders them. They are built in, and named nowhere.
 
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 
-pub(crate) static TABLES: &[Defined] = absent! {
+pub(crate) static TABLES: &[Defined] = tables! {
     pg_amop: oid Long, amopfamily Long, amoplefttype Long, amoprighttype Long, amopstrategy Short,
         amoppurpose Text, amopopr Long, amopmethod Long, amopsortfamily Long;
     pg_amproc: oid Long, amprocfamily Long, amproclefttype Long, amprocrighttype Long, amprocnum Short,

@@ -1,8 +1,8 @@
 //! Replication, which there is none of.
 
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 
-pub(crate) static TABLES: &[Defined] = absent! {
+pub(crate) static TABLES: &[Defined] = tables! {
     pg_publication: oid Long, pubname Text, pubowner Long, puballtables Bool, pubinsert Bool, pubupdate Bool,
         pubdelete Bool, pubtruncate Bool, pubviaroot Bool, pubgencols Text;
     pg_publication_namespace: oid Long, pnpubid Long, pnnspid Long;

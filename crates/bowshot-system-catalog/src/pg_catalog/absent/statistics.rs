@@ -1,8 +1,8 @@
 //! Statistics as PostgreSQL keeps them, and what waits for what. What Bowshot counts is in schema `system`.
 
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 
-pub(crate) static TABLES: &[Defined] = absent! {
+pub(crate) static TABLES: &[Defined] = tables! {
     pg_file_settings: sourcefile Text, sourceline Int, seqno Int, name Text, setting Text, applied Bool,
         error Text;
     pg_locks: locktype Text, database Long, relation Long, page Int, tuple Short, virtualxid Text,
