@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// Types that the driver returns in a wrong type, and that are selected as texts.
 const AS_TEXT: [&str; 7] = ["HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARINT"];
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT schema_name, table_name FROM duckdb_tables() \
      WHERE NOT internal AND NOT temporary AND database_name = current_database() \
      UNION ALL SELECT schema_name, view_name FROM duckdb_views() \

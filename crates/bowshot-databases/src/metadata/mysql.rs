@@ -14,7 +14,6 @@ const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_s
 /// The character set whose bytes are UTF-8. Others are converted by the server.
 const SAME_BYTES: &str = "utf8mb4";
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables \
      WHERE table_type NOT IN ('SYSTEM VIEW', 'SEQUENCE', 'TEMPORARY')";
 

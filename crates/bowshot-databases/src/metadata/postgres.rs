@@ -9,7 +9,6 @@ use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use std::sync::Arc;
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \

@@ -67,7 +67,6 @@ impl Stamp {
     }
 }
 
-/// How many units a second has.
 pub(crate) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,

@@ -103,7 +103,6 @@ fn joined(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
     Ok(ScalarValue::Utf8(out))
 }
 
-/// A list as the result of a group.
 pub(super) fn list(values: ArrayRef) -> Result<ScalarValue> {
     let element = Arc::new(Field::new_list_field(values.data_type().clone(), true));
     let offsets = OffsetBuffer::from_lengths([values.len()]);

@@ -114,14 +114,12 @@ fn fractions(call: &Call) -> Result<(Vec<f64>, bool)> {
     Ok((fractions, list))
 }
 
-/// The known values in the order of the call.
 fn in_order(columns: &[ArrayRef], descending: bool) -> Result<ArrayRef> {
     let known = without_nulls(columns)?;
     let Some(values) = known.first() else { return internal_err!("no values") };
     Ok(sort(values, Some(SortOptions { descending, nulls_first: false }))?)
 }
 
-/// The result of a value for each fraction.
 fn result(list: bool, values: ArrayRef) -> Result<ScalarValue> {
     if !list {
         return ScalarValue::try_from_array(&values, 0);

@@ -12,7 +12,6 @@ use arrow::datatypes::DataType;
 use chrono::NaiveDate;
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-/// Microseconds of a number of seconds.
 pub(super) fn micros_of_seconds(seconds: f64) -> Result<i64> {
     let micros = (seconds * SECOND as f64).round();
     if !micros.is_finite() || micros.abs() >= 9.2e18 {

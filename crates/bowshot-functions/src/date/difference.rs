@@ -51,7 +51,6 @@ pub(super) fn invalid_value(message: String) -> DataFusionError {
     DataFusionError::External(Box::new(Error::invalid(message).with_reason(Reason::InvalidValue)))
 }
 
-/// The first day of the unit that a date lies in.
 pub(crate) fn first_day_of(day: i32, unit: &str) -> Result<i32> {
     first_day_in(day, field_named(unit)?)
 }

@@ -16,7 +16,6 @@ use std::sync::Arc;
 const EXTENSION: &str = "ARROW:extension:name";
 const NAME: &str = "arrow.json";
 
-/// The field of a result that is JSON.
 pub(crate) fn json_field() -> Field {
     // The canonical extension type has an empty text for its parameters.
     let metadata = [(EXTENSION, NAME), ("ARROW:extension:metadata", "")];
@@ -28,7 +27,6 @@ pub(crate) fn json_field() -> Field {
 const DECLARED: &str = "bowshot:type";
 const BINARY: &str = "JSONB";
 
-/// The field of a result that is JSONB.
 pub(crate) fn jsonb_field() -> Field {
     let mut metadata = json_field().metadata().clone();
     metadata.insert(DECLARED.to_owned(), BINARY.to_owned());
@@ -66,7 +64,6 @@ pub(crate) fn list_of(element: Field) -> DataType {
     DataType::List(Arc::new(element))
 }
 
-/// One text.
 pub(crate) fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     texts(name, given, 1..=1)
 }
@@ -76,7 +73,6 @@ pub(crate) fn takes_one_or_path(name: &str, given: &[DataType]) -> Result<Vec<Da
     texts(name, given, 1..=2)
 }
 
-/// Two texts.
 pub(crate) fn takes_two(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     texts(name, given, 2..=2)
 }

@@ -196,7 +196,6 @@ fn groups_of(text: &str, spans: &Spans) -> Vec<Option<String>> {
     (from..spans.len()).map(|group| part(text, spans, group).map(str::to_owned)).collect()
 }
 
-/// The groups of the first match.
 fn first_groups(arguments: &Arguments) -> Result<ArrayRef> {
     let mut searches = Searches::open(arguments, 2, by_dialect(arguments))?;
     fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {

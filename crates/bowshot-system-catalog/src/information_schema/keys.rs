@@ -46,7 +46,6 @@ pub enum KeyKind {
     Unique,
 }
 
-/// All keys of a table with their names.
 pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
     let Some(definition) = listed.definition() else { return Vec::new() };
     let named = |key, kind| (key_name(&listed.name, key, kind), key, kind);

@@ -73,7 +73,6 @@ pub(crate) fn schema(catalog: &str, name: &str) -> i64 {
     }
 }
 
-/// The number of a catalog.
 pub(crate) fn catalog(name: &str) -> i64 {
     number(&["catalog", name])
 }
@@ -86,27 +85,22 @@ pub fn table(name: &EntryName) -> i64 {
     own.map_or_else(|| number(&["table", &name.catalog, &name.schema, &name.name]), |(_, oid)| *oid)
 }
 
-/// The number of the type of a table's rows.
 pub(crate) fn row_type(table: &EntryName) -> i64 {
     number(&["type", &table.catalog, &table.schema, &table.name])
 }
 
-/// The number of the type of arrays of a table's rows.
 pub(crate) fn row_array(table: &EntryName) -> i64 {
     number(&["array", &table.catalog, &table.schema, &table.name])
 }
 
-/// The number of an enumerated type.
 pub(crate) fn enum_type(name: &EntryName) -> i64 {
     number(&["enum", &name.catalog, &name.schema, &name.name])
 }
 
-/// The number of the type of arrays of an enumerated type.
 pub(crate) fn enum_array(name: &EntryName) -> i64 {
     number(&["enum array", &name.catalog, &name.schema, &name.name])
 }
 
-/// The number of a label.
 pub(crate) fn enum_label(name: &EntryName, label: &str) -> i64 {
     number(&["enum label", &name.catalog, &name.schema, &name.name, label])
 }
@@ -116,12 +110,10 @@ pub(crate) fn constraint(table: &EntryName, name: &str) -> i64 {
     number(&["constraint", &table.catalog, &table.schema, &table.name, name])
 }
 
-/// The number of a function.
 pub(crate) fn function(name: &str) -> i64 {
     number(&["function", name])
 }
 
-/// The number of a function that SQL has made.
 pub(crate) fn sql_function(name: &EntryName) -> i64 {
     number(&["sql function", &name.catalog, &name.schema, &name.name])
 }
