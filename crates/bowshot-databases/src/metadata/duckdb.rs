@@ -1,6 +1,6 @@
 //! Tables of DuckDB: names from its functions, types from an empty result.
 
-use super::{TableMetadata, cell, quoted};
+use super::{TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, from_driver};
 use crate::connection::schema_of;
 use crate::dialect;
@@ -23,10 +23,8 @@ pub(super) async fn describe_table(
     schema: &str,
     table: &str,
 ) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::DuckDb, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::DuckDb, relation, [schema, table]) else {
         return Ok(None);
     };
     let sql = format!(

@@ -8,6 +8,7 @@ mod sqlite;
 
 use crate::columns::{Column, schema};
 use crate::connection::TextRows;
+use crate::dialect;
 use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
@@ -97,6 +98,11 @@ fn cell(row: &[Option<String>], at: usize) -> &str {
     row.get(at).and_then(Option::as_deref).unwrap_or_default()
 }
 
+/// The name of a table in FROM, and its schema and its own as texts.
+fn in_sql(kind: Kind, relation: Option<String>, [schema, table]: [&str; 2]) -> Option<[String; 3]> {
+    Some([relation?, dialect::text(kind, schema)?, dialect::text(kind, table)?])
+}
+
 fn quoted(parts: &[&str]) -> Option<String> {
-    crate::dialect::path(parts)
+    dialect::path(parts)
 }

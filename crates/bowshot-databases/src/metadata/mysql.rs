@@ -1,6 +1,6 @@
 //! Tables of MySQL and MariaDB, from `information_schema`. It ignores the case of names, so they are compared again here.
 
-use super::{TableMetadata, cell};
+use super::{TableMetadata, cell, in_sql};
 use crate::columns::{Column, Comparison, utc};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -26,10 +26,8 @@ pub(super) async fn describe_table(
     schema: &str,
     table: &str,
 ) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::Mysql, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::Mysql, relation, [schema, table]) else {
         return Ok(None);
     };
     if !is_seen(pool, schema) {

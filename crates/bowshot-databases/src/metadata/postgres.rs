@@ -1,6 +1,6 @@
 //! Tables of PostgreSQL, from its catalog.
 
-use super::{TableMetadata, cell, quoted};
+use super::{TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, utc};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -19,10 +19,8 @@ pub(super) async fn describe_table(
     schema: &str,
     table: &str,
 ) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::Postgres, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::Postgres, relation, [schema, table]) else {
         return Ok(None);
     };
     let sql = format!(

@@ -9,7 +9,7 @@ use super::month_names;
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Int as Whole, Interval as Span, Stamp as At, Text as Words};
 use crate::values::{
-    Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, map2, map3,
+    Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, get_or, map2, map3,
 };
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -169,11 +169,7 @@ fn date_bin(arguments: &Arguments) -> Result<ArrayRef> {
     let (widths, moments) = (arguments.read::<Interval>(0)?, arguments.read::<Moment>(1)?);
     let origins = arguments.read_if_given::<Moment>(2)?;
     let made = fill::<Stamps, Result<Option<i64>>>(arguments, |row| {
-        let origin = match &origins {
-            Some(origins) => origins.get(row)?,
-            None => Some(0),
-        };
-        match (widths.get(row)?, moments.get(row)?, origin) {
+        match (widths.get(row)?, moments.get(row)?, get_or(origins.as_ref(), row, 0)?) {
             (Some(width), Some(moment), Some(origin)) => bucket(moment, width, Some(origin)).map(Some),
             _ => Ok(None),
         }

@@ -5,7 +5,8 @@ use super::parse::{stamp_of_text, zone_named};
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Shown, Stamp as At, Text as Words};
 use crate::values::{
-    Arguments, Date, Days, Float, Int, Moment, Moments, Nanos, Stamp, Stamps, Text, fill, map1, offset_at,
+    Arguments, Date, Days, Float, Int, Moment, Moments, Nanos, Stamp, Stamps, Text, fill, get_or, map1,
+    offset_at,
 };
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
@@ -96,18 +97,12 @@ fn make_timestamp(arguments: &Arguments) -> Result<ArrayRef> {
 
 fn make_timestamptz(arguments: &Arguments) -> Result<ArrayRef> {
     let made = made_stamp(arguments)?;
-    let zone = arguments.read_if_given::<Text>(6)?;
     let session = session_zone(arguments);
+    let zone = arguments.read_if_given::<Text>(6)?;
     fill::<Moments, Result<Option<i64>>>(arguments, |row| {
         let Some(local) = made(row)? else { return Ok(None) };
-        let zone = match &zone {
-            Some(zone) => match zone.get(row)? {
-                Some(name) => known_zone(name)?,
-                None => return Ok(None),
-            },
-            None => known_zone(&session)?,
-        };
-        Ok(Some(local.saturating_sub(offset_at(zone, local))))
+        let Some(zone) = get_or(zone.as_ref(), row, session.as_str())? else { return Ok(None) };
+        Ok(Some(local.saturating_sub(offset_at(known_zone(zone)?, local))))
     })
 }
 

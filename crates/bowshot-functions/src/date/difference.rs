@@ -8,7 +8,9 @@ use super::calendar::{
 use super::fields::Field;
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Stamp as At, Text as Words, Time as Clock};
-use crate::values::{Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, map1, map2};
+use crate::values::{
+    Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, get_or, map1, map2,
+};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use bowshot_api::{Error, Reason};
@@ -228,10 +230,7 @@ fn months_between(arguments: &Arguments) -> Result<ArrayRef> {
     let (ends, starts) = (arguments.read::<Stamp>(0)?, arguments.read::<Stamp>(1)?);
     fill::<Real, Result<Option<f64>>>(arguments, |row| {
         let (Some(end), Some(start)) = (ends.get(row)?, starts.get(row)?) else { return Ok(None) };
-        let round = match &rounds {
-            Some(rounds) => rounds.get(row)?.unwrap_or(true),
-            None => true,
-        };
+        let round = get_or(rounds.as_ref(), row, true)?.unwrap_or(true);
         let months = months_apart(split(end)?, split(start)?);
         Ok(Some(if round { (months * 1e8).round() / 1e8 } else { months }))
     })

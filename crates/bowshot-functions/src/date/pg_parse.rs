@@ -118,7 +118,7 @@ fn read_field(found: &mut Gathered, reader: &mut Reader<'_>, keyword: &str, join
         "IYY" | "IY" | "I" => found.iso_year = Some(nearest_to_2020(reader.number(keyword.len())?)),
         "CC" => found.century = Some(reader.number(2)?),
         "MM" => found.month = Some(reader.number(2)?),
-        "MONTH" | "MON" => found.month = Some(reader.name(&MONTHS)? + 1),
+        "MONTH" | "MON" => found.month = Some(reader.name(MONTHS)? + 1),
         "RM" => {
             let numeral = (1..=12).rev().find(|month| reader.word(&roman(*month)))?;
             found.month = Some(numeral);
@@ -128,7 +128,7 @@ fn read_field(found: &mut Gathered, reader: &mut Reader<'_>, keyword: &str, join
         "D" => found.weekday = Some(reader.number(1)? - 1),
         "ID" => found.weekday = Some(reader.number(1)?),
         "DAY" | "DY" => {
-            let weekday = reader.name(&WEEKDAYS)?;
+            let weekday = reader.name(WEEKDAYS)?;
             found.weekday = found.iso_year.map(|_| weekday);
         }
         "IW" => found.iso_week = Some(reader.number(2)?),

@@ -242,19 +242,22 @@ pub(crate) fn step(array: &ArrayRef, row: usize) -> Result<Option<Way>> {
     Ok(Some(Way::Steps(steps)))
 }
 
-/// What stands behind `#>`: PostgreSQL's text of an array, or a list of texts.
+/// What stands behind `#>`.
 pub(crate) fn name_list(array: &ArrayRef, row: usize) -> Result<Option<Way>> {
+    Ok(name_texts(array, row)?.map(Way::Names))
+}
+
+/// The names in PostgreSQL's text of an array, or in a list of texts.
+pub(crate) fn name_texts(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
     if array.is_null(row) {
         return Ok(None);
     }
-    let names = match array.as_list_opt::<i32>() {
-        Some(list) => list_texts(list, row)?,
-        None => {
-            let texts = array.as_string_opt::<i32>();
-            names(texts.ok_or_else(|| exec_datafusion_err!("a path into JSON has to be text"))?.value(row))?
-        }
-    };
-    Ok(Some(Way::Names(names)))
+    if let Some(list) = array.as_list_opt::<i32>() {
+        return list_texts(list, row).map(Some);
+    }
+    let texts = array.as_string_opt::<i32>();
+    let texts = texts.ok_or_else(|| exec_datafusion_err!("a path into JSON has to be text"))?;
+    names(texts.value(row)).map(Some)
 }
 
 /// The texts of a list's row; NULLs in it are left out.

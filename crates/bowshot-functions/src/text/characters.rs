@@ -2,7 +2,7 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
-use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
+use crate::values::{Arguments, Int, Int64, Str, Text, fill, get_or, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 use unicode_normalization::UnicodeNormalization;
@@ -99,10 +99,7 @@ fn mask(arguments: &Arguments) -> Result<ArrayRef> {
         let Some(text) = texts.get(row)? else { return Ok(None) };
         let mut masks = Vec::with_capacity(4);
         for (reader, usual) in given.iter().zip(["X", "x", "n"]) {
-            masks.push(match reader {
-                Some(reader) => reader.get(row)?,
-                None => Some(usual),
-            });
+            masks.push(get_or(reader.as_ref(), row, usual)?);
         }
         masks.push(match &other {
             Some(other) => other.get(row)?,

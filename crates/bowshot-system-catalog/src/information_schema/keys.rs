@@ -6,7 +6,7 @@ use crate::lazy_table::Make::Now;
 use crate::lazy_table::{Cell, Defined, Rows, cells, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
-use bowshot_tables::{Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 
 pub(crate) static TABLES: &[Defined] = tables! {
     table_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
@@ -46,11 +46,21 @@ pub enum KeyKind {
     Unique,
 }
 
+impl KeyKind {
+    pub(crate) fn in_sql(self) -> &'static str {
+        if self == Self::Primary { "PRIMARY KEY" } else { "UNIQUE" }
+    }
+}
+
 pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
-    let Some(definition) = listed.definition() else { return Vec::new() };
-    let named = |key, kind| (key_name(&listed.name, key, kind), key, kind);
-    let primary = definition.primary_key.iter().map(|key| named(key, KeyKind::Primary));
-    primary.chain(definition.unique.iter().map(|key| named(key, KeyKind::Unique))).collect()
+    let keys = listed.definition().into_iter().flat_map(|definition| with_kinds(definition));
+    keys.map(|(key, kind)| (key_name(&listed.name, key, kind), key, kind)).collect()
+}
+
+/// The keys of a table, the primary one first.
+pub(crate) fn with_kinds(definition: &Definition) -> impl Iterator<Item = (&Key, KeyKind)> {
+    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+    primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)))
 }
 
 /// What a pointer to another table is called.
@@ -71,8 +81,7 @@ fn constraint(listed: &Listed, name: &str) -> [Cell; 3] {
 /// The names of all constraints of a table, with their kinds.
 fn of_table(listed: &Listed) -> Vec<(String, &'static str)> {
     let Some(definition) = listed.definition() else { return Vec::new() };
-    let kind = |kind| if kind == KeyKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
-    let mut all: Vec<_> = keys(listed).into_iter().map(|(name, _, of)| (name, kind(of))).collect();
+    let mut all: Vec<_> = keys(listed).into_iter().map(|(name, _, kind)| (name, kind.in_sql())).collect();
     all.extend(definition.checks.iter().map(|check| (check.name.clone(), "CHECK")));
     let foreign = references(listed).iter();
     all.extend(foreign.map(|reference| (reference_name(&listed.name, reference), "FOREIGN KEY")));
@@ -186,10 +195,7 @@ fn referential(visible: &CatalogView, about: &About, rows: &mut Rows) {
 fn unique_name(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Cell; 3] {
     let found = pointed_to(visible, listed, reference).and_then(|(other, columns)| {
         let Some(Entry::Table(table)) = visible.pinned.entry(&other) else { return None };
-        let definition = table.definition();
-        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
-        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
-        let (key, kind) = keys.find(|(key, _)| key.columns == columns)?;
+        let (key, kind) = with_kinds(table.definition()).find(|(key, _)| key.columns == columns)?;
         let name = key_name(&other, key, kind);
         Some(cells![other.catalog, other.schema, name])
     });

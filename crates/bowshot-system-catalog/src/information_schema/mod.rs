@@ -9,7 +9,7 @@ mod tables;
 
 pub(crate) use columns::type_name;
 pub use keys::{KeyKind, key_name, reference_name};
-pub(crate) use keys::{keys as keys_of, references};
+pub(crate) use keys::{keys as keys_of, references, with_kinds};
 
 use crate::CatalogView;
 use crate::lazy_table::{Defined, tables};

@@ -2,7 +2,7 @@
 
 use crate::CatalogView;
 use crate::functions::relations;
-use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references};
+use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references, with_kinds};
 use crate::lazy_table::Make::Now;
 use crate::lazy_table::{Cell, Defined, cells, replace, tables};
 use crate::listing::Listed;
@@ -65,9 +65,7 @@ pub(crate) static TABLES: &[Defined] = tables! {
 
 /// The constraints of a table that are commented on, with what is said.
 pub(crate) fn comments<'a>(table: &EntryName, definition: &'a Definition) -> Vec<(String, &'a String)> {
-    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
-    let keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
-    let keys = keys.map(|(key, kind)| (key_name(table, key, kind), &key.comment));
+    let keys = with_kinds(definition).map(|(key, kind)| (key_name(table, key, kind), &key.comment));
     let checks = definition.checks.iter().map(|check| (check.name.clone(), &check.comment));
     let references = definition.references.iter();
     let references = references.map(|other| (reference_name(table, other), &other.comment));
