@@ -307,11 +307,7 @@ impl LazyTable {
     }
 }
 
-impl std::fmt::Debug for LazyTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LazyTable").field("name", &self.defined.name).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(LazyTable { schema });
 
 #[async_trait]
 impl TableProvider for LazyTable {
