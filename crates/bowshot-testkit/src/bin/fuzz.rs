@@ -122,7 +122,7 @@ async fn warm(server: &ServerProcess, seed: u64) -> Result<Metrics> {
 }
 
 fn zero(metrics: &Metrics) -> Result<(), String> {
-    for name in ZERO {
+    for &name in ZERO {
         match metrics.get(name) {
             Some(0.0) => {}
             Some(value) => return Err(format!("{name} is {value}")),
