@@ -182,10 +182,6 @@ fn date_bin(arguments: &Arguments) -> Result<ArrayRef> {
     Ok(Arc::new(made.with_timezone_opt(zone)))
 }
 
-fn second_moved(given: &[DataType]) -> Result<DataType> {
-    moved_type(given, 1)
-}
-
 fn bucket_type(given: &[DataType]) -> Result<DataType> {
     match given.get(1) {
         Some(DataType::Date32) => Ok(DataType::Date32),
@@ -274,7 +270,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     "next_day": &[&[Day, Words]], Date, next_day => "the next such day of the week";
     "time_bucket": &[&[Span, At], &[Span, At, At], &[Span, At, Span]], By(bucket_type), time_bucket =>
         "the start of the bucket of that width, counted from 2000-01-03, an offset or an origin";
-    "date_bin": &[&[Span, At], &[Span, At, At]], By(second_moved), date_bin =>
+    "date_bin": &[&[Span, At], &[Span, At, At]], By(|given| moved_type(given, 1)), date_bin =>
         "the start of the bucket of that width, counted from an origin";
     "period_add": &[&[Whole, Whole]], Int, period_add => "a month as YYYYMM, so many months later";
     "period_diff": &[&[Whole, Whole]], Int, |a| {

@@ -127,10 +127,6 @@ fn to_timestamp_type(given: &[DataType]) -> Result<DataType> {
     Ok(DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, zone))
 }
 
-fn to_timestamp_all(arguments: &Arguments) -> Result<ArrayRef> {
-    if arguments.len() == 1 { to_timestamp(arguments) } else { super::pg_parse::to_timestamp(arguments) }
-}
-
 fn to_date(arguments: &Arguments) -> Result<ArrayRef> {
     match (arguments.len(), arguments.data_type(0)?) {
         (1, DataType::Int64) => map1::<Int, Days, _>(arguments, |days: i64| i32::try_from(days).ok()),
@@ -173,7 +169,8 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "the same with a time zone, or in that of the session",
         parameters(&["year", "month", "mday", "hour", "min", "sec", "timezone"]);
     // The first one that fits a text is chosen.
-    "to_timestamp": &[&[At], &[Number], &[Words, Words]], By(to_timestamp_type), to_timestamp_all =>
+    "to_timestamp": &[&[At], &[Number], &[Words, Words]], By(to_timestamp_type),
+        |a| if a.len() == 1 { to_timestamp(a) } else { super::pg_parse::to_timestamp(a) } =>
         "the timestamp of seconds since 1970, of a text, or of a text by a pattern of PostgreSQL (`YYYY-MM-DD HH24:MI:SS`) or of strftime";
     "to_date": &[&[Kind::Date], &[Whole], &[Words, Words]], Date, to_date =>
         "the date of a text, by a pattern of PostgreSQL or strftime if there is one";

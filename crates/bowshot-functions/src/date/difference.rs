@@ -123,15 +123,6 @@ fn reached_months(from: i64, to: i64) -> Result<i64> {
 }
 
 /// Whole units between two points in time.
-fn whole_units(field: Field, from: i64, to: i64) -> Result<i64> {
-    units(field, from, to, whole_months)
-}
-
-/// Whole units of MySQL.
-fn reached_units(field: Field, from: i64, to: i64) -> Result<i64> {
-    units(field, from, to, reached_months)
-}
-
 fn units(field: Field, from: i64, to: i64, whole: fn(i64, i64) -> Result<i64>) -> Result<i64> {
     let months = |length: i64| Ok(whole(from, to)? / length);
     let apart = to - from;
@@ -178,7 +169,7 @@ fn date_diff(arguments: &Arguments) -> Result<ArrayRef> {
 /// DuckDB's `date_sub('day', a, b)`, and `date_sub(d, 3)` of MySQL and Spark.
 fn date_sub(arguments: &Arguments) -> Result<ArrayRef> {
     if arguments.len() == 3 {
-        by_unit(arguments, whole_units)
+        by_unit(arguments, |field, from, to| units(field, from, to, whole_months))
     } else {
         super::arithmetic::subtract(arguments)
     }
@@ -266,7 +257,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     "date_sub" "datesub": &[&[Words, At, At], &[At, Kind::Interval], &[Day, Kind::Int]], By(date_sub_type),
         date_sub =>
         "whole units between two timestamps, `date_sub('day', a, b)`; or a date earlier by days or an interval";
-    "timestampdiff": UNITS, Int, |a| by_unit(a, reached_units) =>
+    "timestampdiff": UNITS, Int, |a| by_unit(a, |field, from, to| units(field, from, to, reached_months)) =>
         "whole units from the first timestamp to the second",
         note("as in MySQL: from the end of a month to that of a shorter one there is no month");
     "age": &[&[At, At], &[At]], Interval, ages =>

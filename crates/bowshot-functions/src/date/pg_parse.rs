@@ -28,10 +28,6 @@ fn out_of_range(text: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("date/time field value out of range: `{text}`")
 }
 
-fn mismatch(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
-    exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`")
-}
-
 /// A pattern taken apart.
 enum ParsedPattern {
     Percent(Vec<strftime::Piece>),
@@ -52,7 +48,7 @@ fn read_known(known: &ParsedPattern, text: &str, pattern: &str) -> Result<Gather
         ParsedPattern::Percent(pieces) => strftime::read(Style::Strftime, pieces, text),
         ParsedPattern::Words(pieces) => read_pieces(pieces, text),
     };
-    found.ok_or_else(|| mismatch(text, pattern))
+    found.ok_or_else(|| exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`"))
 }
 
 pub(super) fn read(pattern: &str, text: &str) -> Result<Gathered> {

@@ -7,15 +7,11 @@ use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 use unicode_normalization::UnicodeNormalization;
 
-fn is_mark(character: char) -> bool {
-    ('\u{300}'..='\u{36f}').contains(&character)
-}
-
 fn without_accents(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
-    text.nfd().filter(|character| !is_mark(*character)).nfc().collect()
+    text.nfd().filter(|character| !('\u{300}'..='\u{36f}').contains(character)).nfc().collect()
 }
 
 fn unaccented(text: &str) -> String {
@@ -53,10 +49,6 @@ fn spelling(letter: char) -> Option<&'static str> {
         'ŧ' => "t",
         _ => return None,
     })
-}
-
-fn composed(text: &str) -> String {
-    text.nfc().collect()
 }
 
 fn character_of(code: i64) -> Result<char> {
@@ -128,7 +120,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "letters without their accents";
     "unaccent": TEXT, Text, |a| map1::<Text, Str, _>(a, unaccented) =>
         "letters without accents, `ø` as `o`, `ß` as `ss`";
-    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, composed) => "text in Unicode normal form C";
+    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, |text: &str| text.nfc().collect::<String>()) => "text in Unicode normal form C";
     "mask": &[
         &[Words],
         &[Words, Words],
