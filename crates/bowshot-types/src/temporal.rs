@@ -112,8 +112,14 @@ fn together(parts: Vec<Expr>, columns: &Columns, zone: &Arc<str>) -> (Vec<Expr>,
 
 /// The same of so many.
 fn together_each<const N: usize>(parts: [Expr; N], columns: &Columns, zone: &Arc<str>) -> ([Expr; N], bool) {
-    let (mut made, changed) = together(Vec::from(parts), columns, zone);
-    (std::array::from_fn(|at| made.get_mut(at).map(std::mem::take).unwrap_or_default()), changed)
+    let types = parts.each_ref().map(|part| part.get_type(columns.all()).ok());
+    let Some(meeting) = meeting(&types, zone) else { return (parts, false) };
+    let mut types = types.into_iter();
+    let parts = parts.map(|part| match types.next().flatten() {
+        Some(data_type) => casted(part, &data_type, &meeting),
+        None => part,
+    });
+    (parts, true)
 }
 
 /// An expression in the type of a meeting.
