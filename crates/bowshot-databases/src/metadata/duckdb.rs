@@ -1,10 +1,9 @@
 //! Tables of DuckDB: names from its functions, types from an empty result.
 
-use super::{TableMetadata, cell, in_sql, quoted};
+use super::{Described, TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, from_driver};
 use crate::connection::schema_of;
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -18,11 +17,7 @@ pub(super) const TABLES: &str = "SELECT schema_name, table_name FROM duckdb_tabl
      UNION ALL SELECT schema_name, view_name FROM duckdb_views() \
      WHERE NOT internal AND NOT temporary AND database_name = current_database()";
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let relation = quoted(&[schema, table]);
     let Some([relation, of_schema, of_table]) = in_sql(Kind::DuckDb, relation, [schema, table]) else {
         return Ok(None);

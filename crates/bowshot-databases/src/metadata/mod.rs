@@ -33,6 +33,9 @@ pub(crate) struct TableMetadata {
     pub(crate) undoes: bool,
 }
 
+/// A table, if there is one of the name.
+type Described = Result<Option<TableMetadata>, DatabaseError>;
+
 impl TableMetadata {
     fn new(columns: Vec<Column>, relation: String) -> Self {
         let schema = schema(&columns);
@@ -61,11 +64,7 @@ pub(crate) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)
 }
 
 /// A table of exactly this name.
-pub(crate) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(crate) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let found = match pool.settings.kind {
         Kind::Postgres => postgres::describe_table(pool, schema, table).await?,
         Kind::Sqlite => sqlite::describe_table(pool, schema, table).await?,

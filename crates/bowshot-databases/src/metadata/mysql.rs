@@ -1,9 +1,8 @@
 //! Tables of MySQL and MariaDB, from `information_schema`. It ignores the case of names, so they are compared again here.
 
-use super::{TableMetadata, cell, in_sql};
+use super::{Described, TableMetadata, cell, in_sql};
 use crate::columns::{Column, Comparison, utc};
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::{Kind, ZeroDates};
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -21,11 +20,7 @@ pub(super) fn is_seen(pool: &Pool, schema: &str) -> bool {
     !SYSTEM_SCHEMAS.contains(&schema) || pool.settings.schemas.iter().any(|named| named == schema)
 }
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let relation = quoted(&[schema, table]);
     let Some([relation, of_schema, of_table]) = in_sql(Kind::Mysql, relation, [schema, table]) else {
         return Ok(None);

@@ -1,9 +1,8 @@
 //! Tables of PostgreSQL, from its catalog.
 
-use super::{TableMetadata, cell, in_sql, quoted};
+use super::{Described, TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, utc};
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
@@ -14,11 +13,7 @@ pub(super) const TABLES: &str = "SELECT n.nspname::text, c.relname::text FROM pg
      WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \
      AND n.nspname !~ '^pg_' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')";
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let relation = quoted(&[schema, table]);
     let Some([relation, of_schema, of_table]) = in_sql(Kind::Postgres, relation, [schema, table]) else {
         return Ok(None);
