@@ -120,7 +120,8 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "letters without their accents";
     "unaccent": TEXT, Text, |a| map1::<Text, Str, _>(a, unaccented) =>
         "letters without accents, `ø` as `o`, `ß` as `ss`";
-    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, |text: &str| text.nfc().collect::<String>()) => "text in Unicode normal form C";
+    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, |text: &str| text.nfc().collect::<String>()) =>
+        "text in Unicode normal form C";
     "mask": &[
         &[Words],
         &[Words, Words],
