@@ -21,7 +21,6 @@ pub(crate) struct Column {
     pub(crate) witness: &'static str,
 }
 
-/// How a driver encodes the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueEncoding {
     /// Arrow values of the type of the column.

@@ -18,7 +18,6 @@ const MAX_DEPTH: usize = 100;
 /// Longest filter in SQL.
 const MAX_BYTES: usize = 256 << 10;
 
-/// A filter in SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PushedFilter {
     pub(crate) sql: String,

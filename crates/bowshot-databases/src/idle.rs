@@ -49,7 +49,6 @@ impl<T: Send + 'static> IdleItems<T> {
         }
     }
 
-    /// Drops all of them.
     pub(crate) fn clear(&self) {
         let kept = std::mem::take(&mut self.items.lock().kept);
         drop(kept);

@@ -8,14 +8,9 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 /// Allowed parameters of an address: none is a secret, or overrides a setting.
-const POSTGRES_PARAMETERS: [&str; 6] = [
-    "sslmode",
-    "sslrootcert",
-    "application_name",
-    "target_session_attrs",
-    "client_encoding",
-    "channel_binding",
-];
+const POSTGRES_PARAMETERS: &[&str] = bowshot_api::words! {
+    sslmode sslrootcert application_name target_session_attrs client_encoding channel_binding
+};
 
 /// Allowed parameters of an address of MySQL.
 const MYSQL_PARAMETERS: [&str; 2] = ["sslmode", "sslrootcert"];
@@ -186,7 +181,7 @@ fn address(schemes: &[(&str, &'static str)], uri: &str) -> Result<Location> {
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
         let known: &[&str] = match scheme {
-            "postgresql" => &POSTGRES_PARAMETERS,
+            "postgresql" => POSTGRES_PARAMETERS,
             "mysql" => &MYSQL_PARAMETERS,
             _ => &[],
         };

@@ -31,11 +31,7 @@ pub(crate) struct Pool {
 
 struct ManagedDatabaseSlot(ManagedDatabase);
 
-impl std::fmt::Debug for ManagedDatabaseSlot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ManagedDatabase")
-    }
-}
+bowshot_api::debug_fields!(ManagedDatabaseSlot {});
 
 /// A connection that counts as open until it is dropped.
 struct OpenConnection {
@@ -56,11 +52,7 @@ impl Drop for OpenConnection {
     }
 }
 
-impl std::fmt::Debug for OpenConnection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OpenConnection")
-    }
-}
+bowshot_api::debug_fields!(OpenConnection {});
 
 /// A connection in use. Dropping it closes it; [`Lease::give_back`] returns it to the pool.
 pub(crate) struct Lease {

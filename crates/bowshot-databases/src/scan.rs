@@ -114,7 +114,6 @@ impl ScanPartition {
     }
 }
 
-/// Exports the snapshot of an execution.
 async fn export_snapshot(pool: &Arc<Pool>, permit: Permit) -> Result<SharedSnapshot, DatabaseError> {
     let limit = pool.settings.connect_timeout + pool.settings.timeout;
     let (pool, (sender, receiver)) = (Arc::clone(pool), tokio::sync::oneshot::channel());

@@ -16,18 +16,9 @@ const DEFAULT_POOL: usize = 4;
 const MAX_POOL: usize = 64;
 
 /// Keys of the configuration that ATTACH has too.
-const COMMON_KEYS: [&str; 10] = [
-    "schemas",
-    "catalog",
-    "read_only",
-    "pool",
-    "connect_timeout",
-    "timeout",
-    "cache_ttl",
-    "parallel",
-    "zero_dates",
-    "forward_token",
-];
+const COMMON_KEYS: &[&str] = bowshot_api::words! {
+    schemas catalog read_only pool connect_timeout timeout cache_ttl parallel zero_dates forward_token
+};
 
 /// Where a password is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +73,7 @@ impl DatabaseSettings {
         const KEYS: [&str; 7] = ["name", "kind", "driver", "uri", "user", "password_file", "password_env"];
         let values = Values(values);
         let name = values.needed("name", "?")?;
-        values.check(&[&KEYS[..], &COMMON_KEYS].concat(), &name)?;
+        values.check(&[&KEYS[..], COMMON_KEYS].concat(), &name)?;
         let kind =
             Kind::parse(&values.needed("kind", &name)?).map_err(|error| within(&name, "kind", &error))?;
         let (uri, user) = Location::without_user(&values.needed("uri", &name)?);
@@ -110,7 +101,7 @@ impl DatabaseSettings {
     pub(crate) fn attached(name: &str, uri: &str, values: &BTreeMap<String, Vec<String>>) -> Result<Self> {
         let values = Values(values);
         let own = ["type", "user", "password", "secret"];
-        values.check(&[&own[..], &COMMON_KEYS].concat(), name)?;
+        values.check(&[&own[..], COMMON_KEYS].concat(), name)?;
         let kind = match values.one("type", name)? {
             Some(kind) => Kind::parse(&kind).map_err(|error| within(name, "type", &error))?,
             None => Location::kind(uri).ok_or_else(|| wrong(name, "type", "it is missing"))?,

@@ -28,7 +28,6 @@ impl SharedSnapshot {
         Ok(Self { snapshot: snapshot?, lease: Some(lease) })
     }
 
-    /// The statements that import the snapshot on another connection.
     pub(crate) fn import_statements(&self) -> Vec<String> {
         vec![BEGIN.to_owned(), format!("SET TRANSACTION SNAPSHOT '{}'", self.snapshot)]
     }

@@ -173,7 +173,6 @@ impl Source {
     }
 }
 
-/// The error for a missing database.
 pub(crate) fn not_found(name: &str) -> Error {
     Error::not_found(format!("the database `{name}` does not exist"))
         .with_hint("`SELECT * FROM system.databases` lists them")

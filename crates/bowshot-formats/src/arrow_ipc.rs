@@ -46,7 +46,6 @@ pub fn open(file: &Arc<DataFile>, batches: usize, request: &Request) -> Result<B
     Ok(Batches::until_end(move || mapped.next_batch()))
 }
 
-/// The batches of a stream.
 pub(crate) fn open_stream(file: &Arc<DataFile>) -> Batches {
     let mut stream = Stream { file: Arc::clone(file), at: 0, decoder: Decoder::new() };
     Batches::until_end(move || stream.next_batch())

@@ -10,7 +10,6 @@ use arrow::error::ArrowError;
 use bowshot_object_store::Error;
 use bowshot_object_store::file_name::Compression;
 use std::collections::HashSet;
-use std::fmt;
 use std::iter;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -104,8 +103,4 @@ impl Batches {
     }
 }
 
-impl fmt::Debug for Batches {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Batches")
-    }
-}
+bowshot_api::debug_fields!(Batches {});

@@ -1,6 +1,7 @@
 //! Digits of numbers in texts: which type holds all numbers of a column as they are written. A whole number never loses a digit;
 //! those of a fraction beyond what 64 bits hold are rounded, as everywhere.
 
+use crate::csv::values::sign;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 
 /// Digits that each floating-point number of 64 bits keeps.
@@ -96,10 +97,7 @@ pub(crate) fn decimal(number: &[u8], scale: i8) -> Option<i128> {
 }
 
 fn unsigned(number: &[u8]) -> &[u8] {
-    match number {
-        [b'-' | b'+', rest @ ..] => rest,
-        _ => number,
-    }
+    sign(number).1
 }
 
 #[cfg(test)]

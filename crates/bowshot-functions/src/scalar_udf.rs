@@ -3,6 +3,7 @@
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, internal_err, plan_err};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -62,6 +63,15 @@ gives! {
 pub(crate) fn no_overload<T>(name: &str, given: &[DataType]) -> Result<T> {
     let given = given.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     plan_err!("function {name}({given}) does not exist")
+}
+
+/// The types that a function of DataFusion takes for arguments of these.
+pub(crate) fn stock_types(name: &str, stock: &ScalarUDF, given: &[DataType]) -> Result<Vec<DataType>> {
+    let fields = given.iter().map(|of| Arc::new(Field::new("", of.clone(), true)));
+    match fields_with_udf(&fields.collect::<Vec<FieldRef>>(), stock) {
+        Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
+        Err(_) => no_overload(name, given),
+    }
 }
 
 crate::define::same_by!(ScalarFunction, name);

@@ -15,7 +15,6 @@ pub(crate) struct Inputs {
     pub(crate) features: Vec<Feature>,
 }
 
-/// A feature that is made of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Feature {
     pub(crate) column: usize,

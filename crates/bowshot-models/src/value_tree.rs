@@ -71,7 +71,6 @@ impl Value {
     }
 }
 
-/// A number that is a place or a count.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "looked at before")]
 pub(crate) fn place(number: f64) -> Option<usize> {
     (number >= 0.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0).then_some(number as usize)

@@ -49,17 +49,20 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Tables without rows, by name and columns: `absent! { pg_policy: oid Long, polname Text; }`.
-macro_rules! absent {
-    ($($table:ident: $($name:ident $kind:ident),*;)*) => {
+/// Tables, by name, columns and what makes their rows: `tables! { pg_am: oid Long, amname Text => Now(methods); }`. Without
+/// the latter they have none.
+macro_rules! tables {
+    (@rows) => { $crate::lazy_table::Make::Now(|_, _, _| {}) };
+    (@rows $rows:expr) => { $rows };
+    ($($table:ident: $($name:ident $kind:ident),* $(=> $rows:expr)?;)*) => {
         &[$($crate::lazy_table::Defined {
             name: stringify!($table),
             columns: $crate::lazy_table::columns![$($name $kind),*],
-            rows: $crate::lazy_table::NOTHING,
+            rows: $crate::lazy_table::tables!(@rows $($rows)?),
         }),*]
     };
 }
-pub(crate) use absent;
+pub(crate) use tables;
 
 /// The values of a row: `cells!["heap", 2, Cell::Null]`.
 macro_rules! cells {
@@ -80,9 +83,6 @@ pub(crate) enum Make {
     /// With the columns of views, which are planned for that.
     Later(for<'a> fn(&'a CatalogView, &'a About, &'a mut Rows) -> BoxFuture<'a, Result<()>>),
 }
-
-/// Of a table without rows.
-pub(crate) const NOTHING: Make = Make::Now(|_, _, _| {});
 
 impl Defined {
     fn schema(&self, flavour: Flavour) -> SchemaRef {
@@ -296,9 +296,9 @@ pub(crate) struct LazyTable {
 }
 
 impl LazyTable {
-    /// Whether it is this table.
-    pub(crate) fn is(&self, defined: &'static Defined) -> bool {
-        std::ptr::eq(self.defined, defined)
+    /// Whether it is the table of this name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.defined.name == name
     }
 
     /// What its rows are about.
@@ -307,11 +307,7 @@ impl LazyTable {
     }
 }
 
-impl std::fmt::Debug for LazyTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LazyTable").field("name", &self.defined.name).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(LazyTable { schema });
 
 #[async_trait]
 impl TableProvider for LazyTable {

@@ -1,6 +1,12 @@
 //! The system catalog: `information_schema`, `pg_catalog`, schemas `system` and `mysql`, and the functions that describe the session
 //! and the catalog, over what one statement sees ([`CatalogView`]). What the caller may not see is not there.
 
+/// Pairs, several in a line: `pairs! { "pg_am" 2601, "pg_cast" 2605 }`.
+macro_rules! pairs {
+    ($($one:literal $other:expr),* $(,)?) => { &[$(($one, $other)),*] };
+}
+pub(crate) use pairs;
+
 pub mod client;
 pub mod definition_text;
 pub mod enum_types;

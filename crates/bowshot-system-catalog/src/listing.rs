@@ -54,20 +54,11 @@ enum Key {
 }
 
 /// The columns that say which table a row is about.
-const KEYS: [(&str, Key); 12] = [
-    ("table_catalog", Key::Catalog),
-    ("table_schema", Key::Schema),
-    ("schemaname", Key::Schema),
-    ("table_name", Key::Name),
-    ("tablename", Key::Name),
-    ("viewname", Key::Name),
-    ("matviewname", Key::Name),
-    ("attrelid", Key::Oid),
-    ("adrelid", Key::Oid),
-    ("conrelid", Key::Oid),
-    ("indrelid", Key::Oid),
-    ("objoid", Key::Oid),
-];
+const KEYS: &[(&str, Key)] = crate::pairs! {
+    "table_catalog" Key::Catalog, "table_schema" Key::Schema, "schemaname" Key::Schema,
+    "table_name" Key::Name, "tablename" Key::Name, "viewname" Key::Name, "matviewname" Key::Name,
+    "attrelid" Key::Oid, "adrelid" Key::Oid, "conrelid" Key::Oid, "indrelid" Key::Oid, "objoid" Key::Oid,
+};
 
 /// What a column of a listing has. Columns that others call the same have another meaning outside of `pg_class`.
 fn key(listing: &str, name: &str) -> Option<Key> {

@@ -4,7 +4,7 @@
 
 use crate::CatalogView;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, NOTHING, Rows, columns};
+use crate::lazy_table::{Cell, Defined, Rows, tables};
 use crate::listing::About;
 use crate::system::access::{Right, rights};
 use async_trait::async_trait;
@@ -29,12 +29,8 @@ const OF_TABLES: [&str; 10] =
 /// Columns of `user` that say what somebody may do with everything.
 const GLOBAL: usize = 29;
 
-static DEFINED: [&Defined; 5] = [&USER, &DB, &TABLES_PRIV, &COLUMNS_PRIV, &PROCS_PRIV];
-
-static USER: Defined = Defined {
-    name: "user",
-    columns: columns![
-        host Text, user Text, select_priv Text, insert_priv Text, update_priv Text, delete_priv Text,
+static TABLES: &[Defined] = tables! {
+    user: host Text, user Text, select_priv Text, insert_priv Text, update_priv Text, delete_priv Text,
         create_priv Text, drop_priv Text, reload_priv Text, shutdown_priv Text, process_priv Text,
         file_priv Text, grant_priv Text, references_priv Text, index_priv Text, alter_priv Text,
         show_db_priv Text, super_priv Text, create_tmp_table_priv Text, lock_tables_priv Text,
@@ -43,48 +39,19 @@ static USER: Defined = Defined {
         event_priv Text, trigger_priv Text, create_tablespace_priv Text, ssl_type Text, ssl_cipher Text,
         x509_issuer Text, x509_subject Text, max_questions Long, max_updates Long, max_connections Long,
         max_user_connections Long, plugin Text, authentication_string Text, password_expired Text,
-        account_locked Text, is_role Text, default_role Text
-    ],
-    rows: Now(users),
-};
-
-static DB: Defined = Defined {
-    name: "db",
-    columns: columns![
-        host Text, db Text, user Text, select_priv Text, insert_priv Text, update_priv Text, delete_priv Text,
-        create_priv Text, drop_priv Text, grant_priv Text, references_priv Text, index_priv Text,
-        alter_priv Text, create_tmp_table_priv Text, lock_tables_priv Text, create_view_priv Text,
-        show_view_priv Text, create_routine_priv Text, alter_routine_priv Text, execute_priv Text,
-        event_priv Text, trigger_priv Text
-    ],
-    rows: Now(on_schemas),
-};
-
-static TABLES_PRIV: Defined = Defined {
-    name: "tables_priv",
-    columns: columns![
-        host Text, db Text, user Text, table_name Text, grantor Text, timestamp Text, table_priv Text,
-        column_priv Text
-    ],
-    rows: Now(on_tables),
-};
-
-static COLUMNS_PRIV: Defined = Defined {
-    name: "columns_priv",
-    columns: columns![
-        host Text, db Text, user Text, table_name Text, column_name Text, timestamp Text, column_priv Text
-    ],
-    rows: Now(on_columns),
-};
-
-/// There are no stored procedures.
-static PROCS_PRIV: Defined = Defined {
-    name: "procs_priv",
-    columns: columns![
-        host Text, db Text, user Text, routine_name Text, routine_type Text, grantor Text, proc_priv Text,
-        timestamp Text
-    ],
-    rows: NOTHING,
+        account_locked Text, is_role Text, default_role Text => Now(users);
+    db: host Text, db Text, user Text, select_priv Text, insert_priv Text, update_priv Text,
+        delete_priv Text, create_priv Text, drop_priv Text, grant_priv Text, references_priv Text,
+        index_priv Text, alter_priv Text, create_tmp_table_priv Text, lock_tables_priv Text,
+        create_view_priv Text, show_view_priv Text, create_routine_priv Text, alter_routine_priv Text,
+        execute_priv Text, event_priv Text, trigger_priv Text => Now(on_schemas);
+    tables_priv: host Text, db Text, user Text, table_name Text, grantor Text, timestamp Text,
+        table_priv Text, column_priv Text => Now(on_tables);
+    columns_priv: host Text, db Text, user Text, table_name Text, column_name Text, timestamp Text,
+        column_priv Text => Now(on_columns);
+    // There are no stored procedures.
+    procs_priv: host Text, db Text, user Text, routine_name Text, routine_type Text, grantor Text,
+        proc_priv Text, timestamp Text;
 };
 
 fn users(visible: &CatalogView, _: &About, rows: &mut Rows) {
@@ -185,14 +152,14 @@ pub struct MysqlSchema(pub Arc<CatalogView>);
 #[async_trait]
 impl SchemaProvider for MysqlSchema {
     fn table_names(&self) -> Vec<String> {
-        DEFINED.iter().map(|defined| defined.name.to_owned()).collect()
+        TABLES.iter().map(|defined| defined.name.to_owned()).collect()
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        Ok(DEFINED.iter().find(|defined| defined.name == name).map(|defined| defined.provider(&self.0)))
+        Ok(TABLES.iter().find(|defined| defined.name == name).map(|defined| defined.provider(&self.0)))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        DEFINED.iter().any(|defined| defined.name == name)
+        TABLES.iter().any(|defined| defined.name == name)
     }
 }

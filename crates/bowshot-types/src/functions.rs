@@ -168,7 +168,6 @@ pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-/// A function of its first argument.
 pub(super) fn on_array(
     arguments: ScalarFunctionArgs,
     make: impl Fn(&ArrayRef) -> Result<ArrayRef>,

@@ -42,18 +42,6 @@ pub(crate) fn source_of<'t>(table: &'t dyn TableProvider, column: &str) -> Optio
 
 #[async_trait]
 impl TableProvider for LayeredTable {
-    fn schema(&self) -> SchemaRef {
-        self.0.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        self.0.table_type()
-    }
-
-    fn get_column_default(&self, column: &str) -> Option<&Expr> {
-        self.0.get_column_default(column)
-    }
-
     async fn scan(
         &self,
         state: &dyn Session,
@@ -64,11 +52,14 @@ impl TableProvider for LayeredTable {
         self.0.scan(state, projection, filters, limit).await
     }
 
-    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        self.0.supports_filters_pushdown(filters)
+    bowshot_api::delegate! { 0:
+        fn schema(&self) -> SchemaRef;
+        fn table_type(&self) -> TableType;
+        fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>>;
+        fn statistics(&self) -> Option<Statistics>;
     }
 
-    fn statistics(&self) -> Option<Statistics> {
-        self.0.statistics()
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.0.get_column_default(column)
     }
 }

@@ -250,52 +250,25 @@ pub struct PostgresType {
     pub array: i64,
 }
 
-const fn known(oid: i64, name: &'static str, length: i32, array: i64) -> PostgresType {
-    PostgresType { oid, name, length, array }
+/// Types by number, name, length and the number of arrays of them.
+macro_rules! known_types {
+    ($($oid:literal $name:literal $length:literal $array:literal),* $(,)?) => {
+        [$(PostgresType { oid: $oid, name: $name, length: $length, array: $array }),*]
+    };
 }
 
 /// The types that PostgreSQL knows, by their numbers.
-pub const POSTGRES_TYPES: [PostgresType; 39] = [
-    known(16, "bool", 1, 1000),
-    known(17, "bytea", -1, 1001),
-    known(18, "char", 1, 1002),
-    known(19, "name", 64, 1003),
-    known(20, "int8", 8, 1016),
-    known(21, "int2", 2, 1005),
-    known(22, "int2vector", -1, 1006),
-    known(23, "int4", 4, 1007),
-    known(24, "regproc", 4, 1008),
-    known(25, "text", -1, 1009),
-    known(26, "oid", 4, 1028),
-    known(28, "xid", 4, 1011),
-    known(30, "oidvector", -1, 1013),
-    known(114, "json", -1, 199),
-    known(700, "float4", 4, 1021),
-    known(701, "float8", 8, 1022),
-    known(705, "unknown", -2, 0),
-    known(1042, "bpchar", -1, 1014),
-    known(1043, "varchar", -1, 1015),
-    known(1082, "date", 4, 1182),
-    known(1083, "time", 8, 1183),
-    known(1114, "timestamp", 8, 1115),
-    known(1184, "timestamptz", 8, 1185),
-    known(1186, "interval", 16, 1187),
-    known(1700, "numeric", -1, 1231),
-    known(2205, "regclass", 4, 2210),
-    known(2206, "regtype", 4, 2211),
-    known(2249, "record", -1, 2287),
-    known(2275, "cstring", -2, 1263),
-    known(2276, "any", 4, 0),
-    known(2277, "anyarray", -1, 0),
-    known(2278, "void", 4, 0),
-    known(2279, "trigger", 4, 0),
-    known(2283, "anyelement", 4, 0),
-    known(2950, "uuid", 16, 2951),
-    known(3802, "jsonb", -1, 3807),
-    known(3838, "event_trigger", 4, 0),
-    known(4089, "regnamespace", 4, 4090),
-    known(4096, "regrole", 4, 4097),
-];
+pub const POSTGRES_TYPES: [PostgresType; 39] = known_types! {
+    16 "bool" 1 1000, 17 "bytea" -1 1001, 18 "char" 1 1002, 19 "name" 64 1003, 20 "int8" 8 1016,
+    21 "int2" 2 1005, 22 "int2vector" -1 1006, 23 "int4" 4 1007, 24 "regproc" 4 1008, 25 "text" -1 1009,
+    26 "oid" 4 1028, 28 "xid" 4 1011, 30 "oidvector" -1 1013, 114 "json" -1 199, 700 "float4" 4 1021,
+    701 "float8" 8 1022, 705 "unknown" -2 0, 1042 "bpchar" -1 1014, 1043 "varchar" -1 1015,
+    1082 "date" 4 1182, 1083 "time" 8 1183, 1114 "timestamp" 8 1115, 1184 "timestamptz" 8 1185,
+    1186 "interval" 16 1187, 1700 "numeric" -1 1231, 2205 "regclass" 4 2210, 2206 "regtype" 4 2211,
+    2249 "record" -1 2287, 2275 "cstring" -2 1263, 2276 "any" 4 0, 2277 "anyarray" -1 0, 2278 "void" 4 0,
+    2279 "trigger" 4 0, 2283 "anyelement" 4 0, 2950 "uuid" 16 2951, 3802 "jsonb" -1 3807,
+    3838 "event_trigger" 4 0, 4089 "regnamespace" 4 4090, 4096 "regrole" 4 4097,
+};
 
 /// The PostgreSQL type that holds the values of a column, the item's for a list.
 pub fn postgres(field: &Field) -> PostgresType {
@@ -307,7 +280,8 @@ pub fn postgres(field: &Field) -> PostgresType {
         (None, Some(Declared::Char(_))) => 1042,
         (None, _) => postgres_oid(field.data_type()),
     };
-    POSTGRES_TYPES.iter().find(|known| known.oid == oid).copied().unwrap_or(known(25, "text", -1, 1009))
+    let [text] = known_types! { 25 "text" -1 1009 };
+    POSTGRES_TYPES.into_iter().find(|known| known.oid == oid).unwrap_or(text)
 }
 
 fn postgres_oid(data_type: &DataType) -> i64 {

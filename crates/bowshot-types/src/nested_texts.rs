@@ -33,7 +33,6 @@ pub(super) fn is_ours(of: &DataType) -> bool {
     }
 }
 
-/// The values as texts.
 fn texts(values: &ArrayRef, field: &Field) -> Result<StringArray> {
     let simple = match values.data_type() {
         DataType::Struct(fields) => {

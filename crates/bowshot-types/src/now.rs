@@ -21,14 +21,9 @@ impl Now {
     fn of_zone(zone: Option<&str>) -> Self {
         Self {
             signature: Signature::nullary(Volatility::Stable),
-            aliases: [
-                "current_timestamp",
-                "transaction_timestamp",
-                "statement_timestamp",
-                "get_current_timestamp",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
+            aliases: ["current", "transaction", "statement", "get_current"]
+                .map(|moment| format!("{moment}_timestamp"))
+                .to_vec(),
             zone: Arc::from(zone.unwrap_or("UTC")),
         }
     }

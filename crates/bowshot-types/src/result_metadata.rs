@@ -302,7 +302,6 @@ fn describe_table(provider: &dyn TableProvider, fields: &Fields, depth: usize) -
     fields.iter().map(|field| source(field).and_then(|_| known.metadata(field))).collect()
 }
 
-/// What the columns of a table are known by.
 enum TableColumns {
     /// Fields that may be more than their types say. A search for each column in turn would take too long in wide tables.
     Given(HashMap<String, FieldRef>),

@@ -5,7 +5,7 @@ use super::casts::{Columns, rewritten};
 use super::zone;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Between, Cast, InList, ScalarFunction};
 use datafusion::logical_expr::type_coercion::binary::type_union_coercion;
@@ -33,50 +33,30 @@ pub fn meeting_times(plan: LogicalPlan, config: &ConfigOptions) -> Result<Logica
 
 /// An expression whose parts meet in one type.
 pub(super) fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Transformed<Expr>> {
-    let meet = |parts: Vec<Expr>| together(parts, columns, zone);
-    Ok(match expr {
+    let (expr, changed) = match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
-            let (parts, changed) = meet(vec![*left, *right]);
-            let mut parts = parts.into_iter();
-            match (parts.next(), parts.next()) {
-                (Some(left), Some(right)) => {
-                    let expr = Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)));
-                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
-                }
-                _ => return datafusion::common::internal_err!("a comparison has lost a side"),
-            }
+            let ([left, right], changed) = together_each([*left, *right], columns, zone);
+            (Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right))), changed)
         }
         Expr::Between(Between { expr, negated, low, high }) => {
-            let (parts, changed) = meet(vec![*expr, *low, *high]);
-            let mut parts = parts.into_iter();
-            match (parts.next(), parts.next(), parts.next()) {
-                (Some(expr), Some(low), Some(high)) => {
-                    let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
-                    let expr = Expr::Between(between);
-                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
-                }
-                _ => return datafusion::common::internal_err!("BETWEEN has lost a side"),
-            }
+            let ([expr, low, high], changed) = together_each([*expr, *low, *high], columns, zone);
+            let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
+            (Expr::Between(between), changed)
         }
-        Expr::InList(InList { expr, list, negated }) => {
-            let (mut parts, changed) = meet(std::iter::once(*expr).chain(list).collect());
-            let rest = parts.split_off(1.min(parts.len()));
-            match parts.pop() {
-                Some(expr) => {
-                    let expr = Expr::InList(InList::new(Box::new(expr), rest, negated));
-                    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
-                }
-                None => return datafusion::common::internal_err!("IN has lost a side"),
-            }
+        Expr::InList(InList { expr, mut list, negated }) => {
+            list.push(*expr);
+            let (mut list, changed) = together(list, columns, zone);
+            let Some(expr) = list.pop() else { return internal_err!("IN has lost a side") };
+            (Expr::InList(InList::new(Box::new(expr), list, negated)), changed)
         }
         Expr::Case(case) => cases(case, columns, zone),
         Expr::ScalarFunction(ScalarFunction { func, args }) if ONE_TYPE.contains(&func.name()) => {
             let (args, changed) = together(args, columns, zone);
-            let expr = Expr::ScalarFunction(ScalarFunction { func, args });
-            if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+            (Expr::ScalarFunction(ScalarFunction { func, args }), changed)
         }
-        other => Transformed::no(other),
-    })
+        other => (other, false),
+    };
+    Ok(Transformed::new_transformed(expr, changed))
 }
 
 fn is_comparison(op: Operator) -> bool {
@@ -94,7 +74,7 @@ fn is_comparison(op: Operator) -> bool {
 }
 
 /// `CASE` has the value that its tests are compared with, and the values that it gives: each kind meets among itself.
-fn cases(case: Case, columns: &Columns, zone: &Arc<str>) -> Transformed<Expr> {
+fn cases(case: Case, columns: &Columns, zone: &Arc<str>) -> (Expr, bool) {
     let Case { expr: base, when_then_expr, else_expr } = case;
     let (whens, thens): (Vec<Expr>, Vec<Expr>) =
         when_then_expr.into_iter().map(|(when, then)| (*when, *then)).unzip();
@@ -116,7 +96,7 @@ fn cases(case: Case, columns: &Columns, zone: &Arc<str>) -> Transformed<Expr> {
         when_then_expr: whens.into_iter().zip(results).map(|(w, t)| (Box::new(w), Box::new(t))).collect(),
         else_expr: otherwise.map(Box::new),
     });
-    if changed || tests_changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+    (expr, changed || tests_changed)
 }
 
 /// The expressions in the type in which they meet, and whether that changed any.
@@ -128,6 +108,18 @@ fn together(parts: Vec<Expr>, columns: &Columns, zone: &Arc<str>) -> (Vec<Expr>,
         None => part,
     });
     (parts.collect(), true)
+}
+
+/// The same of so many.
+fn together_each<const N: usize>(parts: [Expr; N], columns: &Columns, zone: &Arc<str>) -> ([Expr; N], bool) {
+    let types = parts.each_ref().map(|part| part.get_type(columns.all()).ok());
+    let Some(meeting) = meeting(&types, zone) else { return (parts, false) };
+    let mut types = types.into_iter();
+    let parts = parts.map(|part| match types.next().flatten() {
+        Some(data_type) => casted(part, &data_type, &meeting),
+        None => part,
+    });
+    (parts, true)
 }
 
 /// An expression in the type of a meeting.

@@ -33,7 +33,6 @@ pub(super) fn is_ours(of: &DataType) -> bool {
     )
 }
 
-/// The values as texts.
 pub(super) fn texts(values: &ArrayRef) -> Result<ArrayRef> {
     match values.data_type() {
         DataType::Timestamp(unit, zone) => stamps(values, *unit, zone.as_deref()),

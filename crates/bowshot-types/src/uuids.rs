@@ -11,18 +11,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// Functions and aggregates that make JSON of any values.
-const MAKING_JSON: [&str; 10] = [
-    "json_agg",
-    "json_array",
-    "json_array_of_values",
-    "json_group_array",
-    "json_group_object",
-    "json_object",
-    "json_object_agg",
-    "json_object_of_values",
-    "json_quote",
-    "to_json",
-];
+const MAKING_JSON: &[&str] = bowshot_api::words! {
+    json_agg json_array json_array_of_values json_group_array json_group_object json_object json_object_agg
+    json_object_of_values json_quote to_json
+};
 
 /// Whether values are UUIDs that are bytes. What gives one of several values passes on their type alone.
 pub fn is_uuid(expr: &Expr, columns: &DFSchema) -> bool {

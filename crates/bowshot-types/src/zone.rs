@@ -213,7 +213,6 @@ pub(super) fn in_zone(times: &ArrayRef, zone: &str) -> Result<ArrayRef> {
     Ok(cast(&moved, &side.other().data_type(times.data_type()))?)
 }
 
-/// How many of a unit are a second.
 pub(super) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,

@@ -1,10 +1,9 @@
 //! Tables of DuckDB: names from its functions, types from an empty result.
 
-use super::{TableMetadata, cell, quoted};
+use super::{Described, TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, from_driver};
 use crate::connection::schema_of;
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -13,21 +12,14 @@ use std::sync::Arc;
 /// Types that the driver returns in a wrong type, and that are selected as texts.
 const AS_TEXT: [&str; 7] = ["HUGEINT", "UHUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "BIGNUM", "VARINT"];
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT schema_name, table_name FROM duckdb_tables() \
      WHERE NOT internal AND NOT temporary AND database_name = current_database() \
      UNION ALL SELECT schema_name, view_name FROM duckdb_views() \
      WHERE NOT internal AND NOT temporary AND database_name = current_database()";
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::DuckDb, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::DuckDb, relation, [schema, table]) else {
         return Ok(None);
     };
     let sql = format!(

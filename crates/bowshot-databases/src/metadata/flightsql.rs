@@ -1,6 +1,6 @@
 //! Tables of a Flight SQL server, by the metadata of the protocol.
 
-use super::{TableMetadata, quoted};
+use super::{Described, TableMetadata, quoted};
 use crate::columns::{Column, Comparison, from_driver};
 use crate::dialect;
 use crate::error::DatabaseError;
@@ -62,11 +62,7 @@ fn tables(batch: &RecordBatch, listed: &mut Vec<(String, String)>) -> Option<()>
 }
 
 /// The name must be in the list: servers treat names as patterns, or ignore their case.
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let catalog = pool.settings.catalog.clone();
     let parts: Vec<&str> = catalog.iter().map(String::as_str).chain([schema, table]).collect();
     let Some(relation) = quoted(&parts) else { return Ok(None) };

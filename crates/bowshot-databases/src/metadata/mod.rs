@@ -8,6 +8,7 @@ mod sqlite;
 
 use crate::columns::{Column, schema};
 use crate::connection::TextRows;
+use crate::dialect;
 use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
@@ -31,6 +32,9 @@ pub(crate) struct TableMetadata {
     /// Whether an insert can be rolled back.
     pub(crate) undoes: bool,
 }
+
+/// A table, if there is one of the name.
+type Described = Result<Option<TableMetadata>, DatabaseError>;
 
 impl TableMetadata {
     fn new(columns: Vec<Column>, relation: String) -> Self {
@@ -60,11 +64,7 @@ pub(crate) async fn list_tables(pool: &Arc<Pool>) -> Result<Vec<(String, String)
 }
 
 /// A table of exactly this name.
-pub(crate) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(crate) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let found = match pool.settings.kind {
         Kind::Postgres => postgres::describe_table(pool, schema, table).await?,
         Kind::Sqlite => sqlite::describe_table(pool, schema, table).await?,
@@ -97,6 +97,11 @@ fn cell(row: &[Option<String>], at: usize) -> &str {
     row.get(at).and_then(Option::as_deref).unwrap_or_default()
 }
 
+/// The name of a table in FROM, and its schema and its own as texts.
+fn in_sql(kind: Kind, relation: Option<String>, [schema, table]: [&str; 2]) -> Option<[String; 3]> {
+    Some([relation?, dialect::text(kind, schema)?, dialect::text(kind, table)?])
+}
+
 fn quoted(parts: &[&str]) -> Option<String> {
-    crate::dialect::path(parts)
+    dialect::path(parts)
 }

@@ -1,9 +1,8 @@
 //! Tables of MySQL and MariaDB, from `information_schema`. It ignores the case of names, so they are compared again here.
 
-use super::{TableMetadata, cell};
+use super::{Described, TableMetadata, cell, in_sql};
 use crate::columns::{Column, Comparison, utc};
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::{Kind, ZeroDates};
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -14,7 +13,6 @@ const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "mysql", "performance_s
 /// The character set whose bytes are UTF-8. Others are converted by the server.
 const SAME_BYTES: &str = "utf8mb4";
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables \
      WHERE table_type NOT IN ('SYSTEM VIEW', 'SEQUENCE', 'TEMPORARY')";
 
@@ -22,15 +20,9 @@ pub(super) fn is_seen(pool: &Pool, schema: &str) -> bool {
     !SYSTEM_SCHEMAS.contains(&schema) || pool.settings.schemas.iter().any(|named| named == schema)
 }
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::Mysql, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::Mysql, relation, [schema, table]) else {
         return Ok(None);
     };
     if !is_seen(pool, schema) {

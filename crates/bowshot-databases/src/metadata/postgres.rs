@@ -1,29 +1,21 @@
 //! Tables of PostgreSQL, from its catalog.
 
-use super::{TableMetadata, cell, quoted};
+use super::{Described, TableMetadata, cell, in_sql, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding, utc};
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use std::sync::Arc;
 
-/// Schemas and names of tables.
 pub(super) const TABLES: &str = "SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c \
      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname <> 'information_schema' \
      AND n.nspname !~ '^pg_' AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')";
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
-    let text = |text: &str| dialect::text(Kind::Postgres, text);
-    let (Some(relation), Some(of_schema), Some(of_table)) =
-        (quoted(&[schema, table]), text(schema), text(table))
-    else {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
+    let relation = quoted(&[schema, table]);
+    let Some([relation, of_schema, of_table]) = in_sql(Kind::Postgres, relation, [schema, table]) else {
         return Ok(None);
     };
     let sql = format!(

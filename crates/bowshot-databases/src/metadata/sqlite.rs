@@ -1,9 +1,8 @@
 //! Tables of SQLite. The type of a column is the affinity of its declaration; a value of another type is an error when it is read.
 
-use super::{TableMetadata, cell, quoted};
+use super::{Described, TableMetadata, cell, quoted};
 use crate::columns::{Column, Comparison, ValueEncoding};
 use crate::dialect;
-use crate::error::DatabaseError;
 use crate::kind::Kind;
 use crate::pool::Pool;
 use datafusion::arrow::datatypes::DataType;
@@ -15,11 +14,7 @@ const SCHEMA: &str = "main";
 pub(super) const TABLES: &str = "SELECT 'main', name FROM main.sqlite_master WHERE type IN ('table', 'view') \
      AND substr(name, 1, 7) <> 'sqlite_'";
 
-pub(super) async fn describe_table(
-    pool: &Arc<Pool>,
-    schema: &str,
-    table: &str,
-) -> Result<Option<TableMetadata>, DatabaseError> {
+pub(super) async fn describe_table(pool: &Arc<Pool>, schema: &str, table: &str) -> Described {
     let (Some(relation), Some(name)) = (quoted(&[SCHEMA, table]), dialect::text(Kind::Sqlite, table)) else {
         return Ok(None);
     };

@@ -88,7 +88,6 @@ fn tls(place: &Location) -> Result<Option<SslOpts>, DatabaseError> {
     })
 }
 
-/// The file of certificate authorities of this machine.
 fn authorities() -> Option<PathBuf> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     named.or_else(|| AUTHORITIES.iter().map(Path::new).find(|path| path.is_file()).map(Path::to_path_buf))

@@ -97,7 +97,6 @@ fn largest(connection: &mut Connection, cancellation: &Cancellation) -> Result<u
     bytes.ok_or_else(|| DatabaseError::Unexpected("it did not return `max_allowed_packet`".to_owned()))
 }
 
-/// A batch as rows of values.
 fn rows_of(
     batch: &RecordBatch,
     destination: &Destination,

@@ -18,7 +18,6 @@ const DAY: i64 = 86_400_000_000;
 /// The last microsecond of a TIME: 838:59:59.999999.
 const LAST: u64 = (838 * 3_600 + 59 * 60 + 59) * SECOND + 999_999;
 
-/// The values of a column.
 pub(super) fn parameters(array: &ArrayRef, column: &Column) -> Result<Vec<Value>, DatabaseError> {
     let wanted = column.field.data_type();
     let options = CastOptions { safe: false, ..CastOptions::default() };

@@ -14,7 +14,6 @@ use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
 use std::sync::Arc;
 
-/// Which texts are null.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Nulls {
     /// The empty text, and in columns that are no text also the words for nothing.

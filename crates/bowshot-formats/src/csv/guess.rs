@@ -57,7 +57,6 @@ pub(crate) struct Guess {
     given: Notation,
 }
 
-/// What the columns of a file have in common.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Habits {
     /// Some column can only have decimal commas, or points.

@@ -160,7 +160,6 @@ impl Rows {
             .map_err(|error| Error::corrupt(self.file.path(), error))
     }
 
-    /// The line of a record in the file.
     fn line(&self, before: u64) -> u64 {
         text::line(&self.file, self.start, before)
     }

@@ -67,7 +67,6 @@ impl Stamp {
     }
 }
 
-/// How many units a second has.
 pub(crate) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
@@ -125,7 +124,8 @@ pub(crate) fn huge(text: &[u8]) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-fn sign(text: &[u8]) -> (bool, &[u8]) {
+/// Whether a number is negative, and what stands behind its sign.
+pub(crate) fn sign(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -380,20 +380,9 @@ fn named_date(text: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 fn month_name(text: &[u8]) -> Option<(i64, &[u8])> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
+    const MONTHS: &[&str] = bowshot_api::words! {
+        january february march april may june july august september october november december
+    };
     let letters = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (word, rest) = text.split_at_checked(letters)?;
     let word = word.to_ascii_lowercase();

@@ -13,7 +13,6 @@ const COUNTER_BYTES: u64 = 128;
 /// Uses after which a chunk is worth its memory.
 const WORTH: u8 = 2;
 
-/// A column of a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ChunkId {
     pub(super) group: u32,

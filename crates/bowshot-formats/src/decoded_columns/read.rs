@@ -107,7 +107,6 @@ fn missing() -> DataFusionError {
     internal_datafusion_err!("a piece of a column is missing")
 }
 
-/// Where the pieces of a column come from.
 enum Column {
     Kept(Pieces),
     Decoded { place: usize, gathered: Option<Gathered> },

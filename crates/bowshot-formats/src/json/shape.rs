@@ -131,7 +131,6 @@ impl Shape {
         }
     }
 
-    /// What the member of a name is.
     pub(super) fn member(&self, name: &str) -> &Self {
         match self {
             Self::Object(members) => members.get(name).unwrap_or(&NOTHING),

@@ -118,13 +118,19 @@ impl NamedSource {
 }
 
 impl FileSource for NamedSource {
-    fn create_file_opener(
-        &self,
-        store: Arc<dyn ObjectStore>,
-        config: &FileScanConfig,
-        partition: usize,
-    ) -> Result<Arc<dyn FileOpener>> {
-        self.inner.create_file_opener(store, config, partition)
+    bowshot_api::delegate! { inner:
+        fn create_file_opener(&self, store: Arc<dyn ObjectStore>, config: &FileScanConfig, partition: usize)
+            -> Result<Arc<dyn FileOpener>>;
+        fn table_schema(&self) -> &TableSchema;
+        fn filter(&self) -> Option<Arc<dyn PhysicalExpr>>;
+        fn projection(&self) -> Option<&ProjectionExprs>;
+        fn metrics(&self) -> &ExecutionPlanMetricsSet;
+        fn file_type(&self) -> &str;
+        fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn supports_repartitioning(&self) -> bool;
+        fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile>;
+        fn apply_expressions(&self, f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>)
+            -> Result<TreeNodeRecursion>;
     }
 
     fn create_morselizer(
@@ -143,37 +149,9 @@ impl FileSource for NamedSource {
         self.morselizer(store, config, partition)
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.inner.table_schema()
-    }
-
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         let inner = self.inner.with_batch_size(batch_size);
         Arc::new(Self { inner, batch_rows: batch_size, ..self.clone() })
-    }
-
-    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.inner.filter()
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.inner.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.inner.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.inner.file_type()
-    }
-
-    fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_extra(format, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.inner.supports_repartitioning()
     }
 
     fn repartitioned(
@@ -221,10 +199,6 @@ impl FileSource for NamedSource {
         })
     }
 
-    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        self.inner.reorder_files(files)
-    }
-
     /// What is computed of floating-point numbers stays above the scan: within it they do not have the one NaN yet.
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
         if let Some(inner) = self.inner.projection() {
@@ -234,13 +208,6 @@ impl FileSource for NamedSource {
             }
         }
         Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.wrap(inner)))
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.inner.apply_expressions(f)
     }
 }
 

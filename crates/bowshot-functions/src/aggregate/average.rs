@@ -156,16 +156,13 @@ impl Accumulator for Mean {
 pub(super) struct SlidingSum(Mean);
 
 impl Accumulator for SlidingSum {
-    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.0.update_batch(values)
-    }
-
-    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.0.retract_batch(values)
-    }
-
-    fn supports_retract_batch(&self) -> bool {
-        true
+    bowshot_api::delegate! { 0:
+        fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()>;
+        fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()>;
+        fn supports_retract_batch(&self) -> bool;
+        fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()>;
+        fn state(&mut self) -> Result<Vec<ScalarValue>>;
+        fn size(&self) -> usize;
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -178,18 +175,6 @@ impl Accumulator for SlidingSum {
         let ((months, days), nanoseconds) =
             sum.ok_or_else(|| exec_datafusion_err!("interval out of range"))?;
         Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, nanoseconds))))
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.0.state()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.0.merge_batch(states)
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self)
     }
 }
 

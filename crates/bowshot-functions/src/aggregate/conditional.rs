@@ -85,12 +85,9 @@ impl AggregateUDFImpl for Filtered {
         self.of.return_type(given.get(..1).unwrap_or_default())
     }
 
-    fn is_nullable(&self) -> bool {
-        self.of.is_nullable()
-    }
-
-    fn default_value(&self, of: &DataType) -> Result<ScalarValue> {
-        self.of.default_value(of)
+    bowshot_api::delegate! { of:
+        fn is_nullable(&self) -> bool;
+        fn default_value(&self, of: &DataType) -> Result<ScalarValue>;
     }
 
     fn state_fields(&self, given: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -141,24 +138,12 @@ impl Accumulator for Group {
         self.inner.retract_batch(&[filter(value, condition)?])
     }
 
-    fn supports_retract_batch(&self) -> bool {
-        self.inner.supports_retract_batch()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.inner.merge_batch(states)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.inner.state()
-    }
-
-    fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.inner.evaluate()
-    }
-
-    fn size(&self) -> usize {
-        self.inner.size()
+    bowshot_api::delegate! { inner:
+        fn supports_retract_batch(&self) -> bool;
+        fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()>;
+        fn state(&mut self) -> Result<Vec<ScalarValue>>;
+        fn evaluate(&mut self) -> Result<ScalarValue>;
+        fn size(&self) -> usize;
     }
 }
 
@@ -184,25 +169,16 @@ impl GroupsAccumulator for Groups {
         self.inner.update_batch(&[Arc::clone(value)], groups, Some(&kept), total)
     }
 
-    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        self.inner.evaluate(emit)
-    }
-
-    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        self.inner.state(emit)
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
-        self.inner.merge_batch(states, groups, total)
-    }
-
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let (value, condition) = split(values)?;
         let kept = both(condition, filter)?;
         self.inner.convert_to_state(&[Arc::clone(value)], Some(&kept))
     }
 
-    fn size(&self) -> usize {
-        self.inner.size()
+    bowshot_api::delegate! { inner:
+        fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef>;
+        fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>>;
+        fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()>;
+        fn size(&self) -> usize;
     }
 }

@@ -15,17 +15,17 @@ use std::sync::Arc;
 pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
     "string_agg" "group_concat" "listagg": 1, takes_texts, gives_text, joined, false =>
         "the values as one text, with a separator between them (a comma, if none is given)";
-    "collect_set" "array_unique_agg": 1, takes_any, gives_list, different, false =>
+    "collect_set" "array_unique_agg": 1, takes_one, gives_list, different, false =>
         "the different values as a list";
-    "collect_list": 1, takes_any, gives_list, known, false => "the values that are not NULL as a list";
-    "histogram": 1, takes_any, gives_counts, histogram, false =>
+    "collect_list": 1, takes_one, gives_list, known, false => "the values that are not NULL as a list";
+    "histogram": 1, takes_one, gives_counts, histogram, false =>
         "a map of the different values and how often each is there";
     "map_agg": 2, takes_pair, gives_map, map, false =>
         "a map of keys and values; of several values for a key the first";
-    "json_agg" "jsonb_agg": 1, takes_any, gives_json,
+    "json_agg" "jsonb_agg": 1, takes_one, gives_json,
         |call, columns| json_array(call, columns, None), false =>
         "the values as a JSON array; NULL without rows";
-    "json_group_array" "json_arrayagg": 1, takes_any, gives_json,
+    "json_group_array" "json_arrayagg": 1, takes_one, gives_json,
         |call, columns| json_array(call, columns, Some("[]")), false =>
         "the values as a JSON array; an empty one without rows";
     "json_object_agg" "jsonb_object_agg" "json_objectagg": 2, takes_pair, gives_json,
@@ -36,7 +36,7 @@ pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
         "a JSON object of keys and values; an empty one without rows";
 };
 
-fn takes_any(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
+pub(super) fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }
 }
 
@@ -103,7 +103,6 @@ fn joined(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {
     Ok(ScalarValue::Utf8(out))
 }
 
-/// A list as the result of a group.
 pub(super) fn list(values: ArrayRef) -> Result<ScalarValue> {
     let element = Arc::new(Field::new_list_field(values.data_type().clone(), true));
     let offsets = OffsetBuffer::from_lengths([values.len()]);

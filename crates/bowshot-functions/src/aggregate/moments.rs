@@ -76,7 +76,7 @@ const FAVG: Row = Row {
 const KURTOSIS: Row = Row {
     name: "kurtosis",
     start: [0.0; NUMBERS],
-    add: add_moment,
+    add: |state, value| merge_moments(state, &[1.0, value, 0.0, 0.0, 0.0]),
     merge: merge_moments,
     finish: |[count, _, second, _, fourth]| {
         let n = *count;
@@ -138,10 +138,6 @@ fn exact(sum: f64, rest: f64) -> f64 {
 }
 
 /// The count, the mean, and the sums of the second to fourth powers of the distances from it (Pébay 2008).
-fn add_moment(state: &mut State, value: f64) {
-    merge_moments(state, &[1.0, value, 0.0, 0.0, 0.0]);
-}
-
 fn merge_moments(state: &mut State, other: &State) {
     let ([na, ma, a2, a3, a4], [nb, mb, b2, b3, b4]) = (*state, *other);
     if nb == 0.0 {

@@ -227,16 +227,10 @@ impl Accumulator for Gathering {
         self.inner.retract_batch(&packed)
     }
 
-    fn supports_retract_batch(&self) -> bool {
-        self.inner.supports_retract_batch()
-    }
-
-    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.inner.merge_batch(states)
-    }
-
-    fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.inner.state()
+    bowshot_api::delegate! { inner:
+        fn supports_retract_batch(&self) -> bool;
+        fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()>;
+        fn state(&mut self) -> Result<Vec<ScalarValue>>;
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {

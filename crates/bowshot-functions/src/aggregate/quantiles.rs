@@ -1,5 +1,6 @@
 //! Quantiles, the most frequent value, and other statistics over all values of a group.
 
+use super::list_results::{gives_list, list, takes_one};
 use super::over_lists::{Call, collected_rows, without_nulls};
 use super::value_counts::counted;
 use crate::define::Function;
@@ -21,10 +22,6 @@ pub(crate) const FUNCTIONS: &[Function] = collected_rows! {
     "entropy": 1, takes_one, gives_float, entropy, false => "the entropy of the values in bits";
     "mad": 1, takes_number, gives_float, mad, false => "the median distance from the median";
 };
-
-fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
-    if given.len() == 1 { Ok(given.to_vec()) } else { no_overload(name, given) }
-}
 
 fn takes_number(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
@@ -90,10 +87,7 @@ pub(super) fn gives_float(_: &[FieldRef]) -> Result<Field> {
 /// A value, or a list where fractions are one.
 fn gives_disc(fields: &[FieldRef]) -> Result<Field> {
     match fields {
-        [value, at] if matches!(at.data_type(), DataType::List(_)) => {
-            let list = DataType::List(Arc::new(Field::new_list_field(value.data_type().clone(), true)));
-            Ok(Field::new("", list, true))
-        }
+        [_, at] if matches!(at.data_type(), DataType::List(_)) => gives_list(fields),
         _ => gives_same(fields),
     }
 }
@@ -114,22 +108,14 @@ fn fractions(call: &Call) -> Result<(Vec<f64>, bool)> {
     Ok((fractions, list))
 }
 
-/// The known values in the order of the call.
 fn in_order(columns: &[ArrayRef], descending: bool) -> Result<ArrayRef> {
     let known = without_nulls(columns)?;
     let Some(values) = known.first() else { return internal_err!("no values") };
     Ok(sort(values, Some(SortOptions { descending, nulls_first: false }))?)
 }
 
-/// The result of a value for each fraction.
-fn result(list: bool, values: ArrayRef) -> Result<ScalarValue> {
-    if !list {
-        return ScalarValue::try_from_array(&values, 0);
-    }
-    let element = Arc::new(Field::new_list_field(values.data_type().clone(), true));
-    let offsets = datafusion::arrow::buffer::OffsetBuffer::from_lengths([values.len()]);
-    let list = datafusion::arrow::array::ListArray::try_new(element, offsets, values, None)?;
-    Ok(ScalarValue::List(Arc::new(list)))
+fn result(is_list: bool, values: ArrayRef) -> Result<ScalarValue> {
+    if is_list { list(values) } else { ScalarValue::try_from_array(&values, 0) }
 }
 
 fn disc(call: &Call, columns: &[ArrayRef]) -> Result<ScalarValue> {

@@ -1,35 +1,18 @@
 //! `coalesce`, `nullif`, `greatest` and `least`, with text beside dates, times, intervals, bytes, booleans, UUIDs or arrays read as that type:
 //! `coalesce(d, '2024-01-31')`. DataFusion has no common type for these.
 
-use crate::scalar_udf::no_overload;
+use crate::scalar_udf::{no_overload, stock_types};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
-use datafusion::functions::core as stock;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature,
 };
 use std::sync::Arc;
 
-pub(super) fn coalesce() -> Arc<ScalarUDF> {
-    choice(stock::coalesce())
-}
-
-pub(super) fn nullif() -> Arc<ScalarUDF> {
-    choice(stock::nullif())
-}
-
-pub(super) fn greatest() -> Arc<ScalarUDF> {
-    choice(stock::greatest())
-}
-
-pub(super) fn least() -> Arc<ScalarUDF> {
-    choice(stock::least())
-}
-
-fn choice(stock: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+/// One of them over DataFusion's.
+pub(super) fn choice(stock: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(stock.signature().volatility);
     Arc::new(ScalarUDF::new_from_impl(Choice { stock, signature }))
 }
@@ -46,9 +29,7 @@ impl Choice {
         if self.stock.signature().type_signature == TypeSignature::UserDefined {
             return self.stock.coerce_types(given);
         }
-        let fields = given.iter().map(|of| Arc::new(Field::new("", of.clone(), true)));
-        let fields = fields_with_udf(&fields.collect::<Vec<FieldRef>>(), self.stock.as_ref())?;
-        Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+        stock_types(self.stock.name(), &self.stock, given)
     }
 }
 

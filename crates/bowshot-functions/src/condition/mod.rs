@@ -15,6 +15,7 @@ use crate::values::{
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::functions::core;
 use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
@@ -26,10 +27,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
         .aliases(&["iff", "iif"]),
     stock("nvl", "the first value, the second if it is null").aliases(&["ifnull"]),
     stock("nvl2", "the second value if the first is not null, else the third"),
-    made("nullif", "null if both values are equal, else the first", coalesce::nullif),
-    made("coalesce", "the first value that is not null", coalesce::coalesce),
-    made("greatest", "the greatest value; nulls are passed over", coalesce::greatest),
-    made("least", "the least value; nulls are passed over", coalesce::least),
+    made("nullif", "null if both values are equal, else the first", || coalesce::choice(core::nullif())),
+    made("coalesce", "the first value that is not null", || coalesce::choice(core::coalesce())),
+    made("greatest", "the greatest value; nulls are passed over", || coalesce::choice(core::greatest())),
+    made("least", "the least value; nulls are passed over", || coalesce::choice(core::least())),
     made("decode", "the result that belongs to the first search value that equals the expression, `decode(x, 1, 'one', 'many')`; with two arguments the bytes of a text", decode)
         .note("formats `hex`, `base64`, `escape`"),
     rewrite("isnull", "whether a value is null; with two values the first that is not", &[&[Any], &[Same, Same]], Gives::By(null_type), |args| {

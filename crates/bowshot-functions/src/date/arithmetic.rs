@@ -9,7 +9,7 @@ use super::month_names;
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Int as Whole, Interval as Span, Stamp as At, Text as Words};
 use crate::values::{
-    Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, map2, map3,
+    Arguments, Date, Days, Int, Interval, Moment, Stamp, Stamps, Str, Text, Time, fill, get_or, map2, map3,
 };
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -169,11 +169,7 @@ fn date_bin(arguments: &Arguments) -> Result<ArrayRef> {
     let (widths, moments) = (arguments.read::<Interval>(0)?, arguments.read::<Moment>(1)?);
     let origins = arguments.read_if_given::<Moment>(2)?;
     let made = fill::<Stamps, Result<Option<i64>>>(arguments, |row| {
-        let origin = match &origins {
-            Some(origins) => origins.get(row)?,
-            None => Some(0),
-        };
-        match (widths.get(row)?, moments.get(row)?, origin) {
+        match (widths.get(row)?, moments.get(row)?, get_or(origins.as_ref(), row, 0)?) {
             (Some(width), Some(moment), Some(origin)) => bucket(moment, width, Some(origin)).map(Some),
             _ => Ok(None),
         }
@@ -184,10 +180,6 @@ fn date_bin(arguments: &Arguments) -> Result<ArrayRef> {
     };
     let made = made.as_primitive::<TimestampMicrosecondType>().clone();
     Ok(Arc::new(made.with_timezone_opt(zone)))
-}
-
-fn second_moved(given: &[DataType]) -> Result<DataType> {
-    moved_type(given, 1)
 }
 
 fn bucket_type(given: &[DataType]) -> Result<DataType> {
@@ -278,7 +270,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     "next_day": &[&[Day, Words]], Date, next_day => "the next such day of the week";
     "time_bucket": &[&[Span, At], &[Span, At, At], &[Span, At, Span]], By(bucket_type), time_bucket =>
         "the start of the bucket of that width, counted from 2000-01-03, an offset or an origin";
-    "date_bin": &[&[Span, At], &[Span, At, At]], By(second_moved), date_bin =>
+    "date_bin": &[&[Span, At], &[Span, At, At]], By(|given| moved_type(given, 1)), date_bin =>
         "the start of the bucket of that width, counted from an origin";
     "period_add": &[&[Whole, Whole]], Int, period_add => "a month as YYYYMM, so many months later";
     "period_diff": &[&[Whole, Whole]], Int, |a| {

@@ -110,7 +110,6 @@ pub(super) fn hundreds(year: i64, length: i64) -> i64 {
     if year > 0 { (year + length - 1) / length } else { -((length - year) / length) }
 }
 
-/// The day as Julian days count it.
 pub(super) fn julian_day(date: NaiveDate) -> i64 {
     i64::from(date.num_days_from_ce()) + 1_721_425
 }

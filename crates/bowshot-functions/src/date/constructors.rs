@@ -5,14 +5,14 @@ use super::parse::{stamp_of_text, zone_named};
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Shown, Stamp as At, Text as Words};
 use crate::values::{
-    Arguments, Date, Days, Float, Int, Moment, Moments, Nanos, Stamp, Stamps, Text, fill, map1, offset_at,
+    Arguments, Date, Days, Float, Int, Moment, Moments, Nanos, Stamp, Stamps, Text, fill, get_or, map1,
+    offset_at,
 };
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use chrono::NaiveDate;
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-/// Microseconds of a number of seconds.
 pub(super) fn micros_of_seconds(seconds: f64) -> Result<i64> {
     let micros = (seconds * SECOND as f64).round();
     if !micros.is_finite() || micros.abs() >= 9.2e18 {
@@ -97,18 +97,12 @@ fn make_timestamp(arguments: &Arguments) -> Result<ArrayRef> {
 
 fn make_timestamptz(arguments: &Arguments) -> Result<ArrayRef> {
     let made = made_stamp(arguments)?;
-    let zone = arguments.read_if_given::<Text>(6)?;
     let session = session_zone(arguments);
+    let zone = arguments.read_if_given::<Text>(6)?;
     fill::<Moments, Result<Option<i64>>>(arguments, |row| {
         let Some(local) = made(row)? else { return Ok(None) };
-        let zone = match &zone {
-            Some(zone) => match zone.get(row)? {
-                Some(name) => known_zone(name)?,
-                None => return Ok(None),
-            },
-            None => known_zone(&session)?,
-        };
-        Ok(Some(local.saturating_sub(offset_at(zone, local))))
+        let Some(zone) = get_or(zone.as_ref(), row, session.as_str())? else { return Ok(None) };
+        Ok(Some(local.saturating_sub(offset_at(known_zone(zone)?, local))))
     })
 }
 
@@ -131,10 +125,6 @@ fn to_timestamp(arguments: &Arguments) -> Result<ArrayRef> {
 fn to_timestamp_type(given: &[DataType]) -> Result<DataType> {
     let zone = matches!(given, [DataType::Float64] | [_, _]).then(|| "UTC".into());
     Ok(DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, zone))
-}
-
-fn to_timestamp_all(arguments: &Arguments) -> Result<ArrayRef> {
-    if arguments.len() == 1 { to_timestamp(arguments) } else { super::pg_parse::to_timestamp(arguments) }
 }
 
 fn to_date(arguments: &Arguments) -> Result<ArrayRef> {
@@ -179,7 +169,8 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "the same with a time zone, or in that of the session",
         parameters(&["year", "month", "mday", "hour", "min", "sec", "timezone"]);
     // The first one that fits a text is chosen.
-    "to_timestamp": &[&[At], &[Number], &[Words, Words]], By(to_timestamp_type), to_timestamp_all =>
+    "to_timestamp": &[&[At], &[Number], &[Words, Words]], By(to_timestamp_type),
+        |a| if a.len() == 1 { to_timestamp(a) } else { super::pg_parse::to_timestamp(a) } =>
         "the timestamp of seconds since 1970, of a text, or of a text by a pattern of PostgreSQL (`YYYY-MM-DD HH24:MI:SS`) or of strftime";
     "to_date": &[&[Kind::Date], &[Whole], &[Words, Words]], Date, to_date =>
         "the date of a text, by a pattern of PostgreSQL or strftime if there is one";

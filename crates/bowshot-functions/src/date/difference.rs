@@ -8,7 +8,9 @@ use super::calendar::{
 use super::fields::Field;
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Date as Day, Stamp as At, Text as Words, Time as Clock};
-use crate::values::{Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, map1, map2};
+use crate::values::{
+    Arguments, Date, Int64, Lapse, Memo, Real, Stamp, Str, Text, Time, fill, get_or, map1, map2,
+};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use bowshot_api::{Error, Reason};
@@ -51,7 +53,6 @@ pub(super) fn invalid_value(message: String) -> DataFusionError {
     DataFusionError::External(Box::new(Error::invalid(message).with_reason(Reason::InvalidValue)))
 }
 
-/// The first day of the unit that a date lies in.
 pub(crate) fn first_day_of(day: i32, unit: &str) -> Result<i32> {
     first_day_in(day, field_named(unit)?)
 }
@@ -122,15 +123,6 @@ fn reached_months(from: i64, to: i64) -> Result<i64> {
 }
 
 /// Whole units between two points in time.
-fn whole_units(field: Field, from: i64, to: i64) -> Result<i64> {
-    units(field, from, to, whole_months)
-}
-
-/// Whole units of MySQL.
-fn reached_units(field: Field, from: i64, to: i64) -> Result<i64> {
-    units(field, from, to, reached_months)
-}
-
 fn units(field: Field, from: i64, to: i64, whole: fn(i64, i64) -> Result<i64>) -> Result<i64> {
     let months = |length: i64| Ok(whole(from, to)? / length);
     let apart = to - from;
@@ -177,7 +169,7 @@ fn date_diff(arguments: &Arguments) -> Result<ArrayRef> {
 /// DuckDB's `date_sub('day', a, b)`, and `date_sub(d, 3)` of MySQL and Spark.
 fn date_sub(arguments: &Arguments) -> Result<ArrayRef> {
     if arguments.len() == 3 {
-        by_unit(arguments, whole_units)
+        by_unit(arguments, |field, from, to| units(field, from, to, whole_months))
     } else {
         super::arithmetic::subtract(arguments)
     }
@@ -229,10 +221,7 @@ fn months_between(arguments: &Arguments) -> Result<ArrayRef> {
     let (ends, starts) = (arguments.read::<Stamp>(0)?, arguments.read::<Stamp>(1)?);
     fill::<Real, Result<Option<f64>>>(arguments, |row| {
         let (Some(end), Some(start)) = (ends.get(row)?, starts.get(row)?) else { return Ok(None) };
-        let round = match &rounds {
-            Some(rounds) => rounds.get(row)?.unwrap_or(true),
-            None => true,
-        };
+        let round = get_or(rounds.as_ref(), row, true)?.unwrap_or(true);
         let months = months_apart(split(end)?, split(start)?);
         Ok(Some(if round { (months * 1e8).round() / 1e8 } else { months }))
     })
@@ -268,7 +257,7 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     "date_sub" "datesub": &[&[Words, At, At], &[At, Kind::Interval], &[Day, Kind::Int]], By(date_sub_type),
         date_sub =>
         "whole units between two timestamps, `date_sub('day', a, b)`; or a date earlier by days or an interval";
-    "timestampdiff": UNITS, Int, |a| by_unit(a, reached_units) =>
+    "timestampdiff": UNITS, Int, |a| by_unit(a, |field, from, to| units(field, from, to, reached_months)) =>
         "whole units from the first timestamp to the second",
         note("as in MySQL: from the end of a month to that of a shorter one there is no month");
     "age": &[&[At, At], &[At]], Interval, ages =>

@@ -6,7 +6,7 @@ use super::calendar::{
 use super::month_names;
 use crate::define::{Function, functions, made};
 use crate::values::Kind::{self, Interval as Span, Stamp as At, Time as Clock};
-use crate::values::{Arguments, Int, Int64, Interval, Moment, Real, Stamp, Str, Time, map1};
+use crate::values::{Arguments, Int, Int64, Interval, Moment, Real, Stamp, Str, Time, get_or, map_at, map1};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Timelike};
@@ -138,27 +138,15 @@ impl Field {
 pub(super) fn part_of(arguments: &Arguments, position: usize, field: Field) -> Result<ArrayRef> {
     let missing = || exec_err!("the value has no part `{field:?}`");
     match arguments.data_type(position)? {
-        DataType::Interval(_) => {
-            let spans = arguments.read::<Interval>(position)?;
-            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match spans.get(row)? {
-                Some(span) => field.of_interval(span).map_or_else(missing, |part| Ok(Some(part))),
-                None => Ok(None),
-            })
-        }
-        DataType::Time64(_) => {
-            let clocks = arguments.read::<Time>(position)?;
-            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match clocks.get(row)? {
-                Some(nanos) => field.of_clock(nanos / 1000).map_or_else(missing, |part| Ok(Some(part))),
-                None => Ok(None),
-            })
-        }
-        _ => {
-            let stamps = arguments.read::<Stamp>(position)?;
-            crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| match stamps.get(row)? {
-                Some(micros) => Ok(Some(field.of_stamp(split(micros)?))),
-                None => Ok(None),
-            })
-        }
+        DataType::Interval(_) => map_at::<Interval, Int64, Result<i64>>(arguments, position, |span| {
+            field.of_interval(span).map_or_else(missing, Ok)
+        }),
+        DataType::Time64(_) => map_at::<Time, Int64, Result<i64>>(arguments, position, |nanos| {
+            field.of_clock(nanos / 1000).map_or_else(missing, Ok)
+        }),
+        _ => map_at::<Stamp, Int64, Result<i64>>(arguments, position, |micros| {
+            Ok(field.of_stamp(split(micros)?))
+        }),
     }
 }
 
@@ -185,22 +173,11 @@ pub(super) fn epoch_seconds(arguments: &Arguments, position: usize) -> Result<Ar
     let seconds = |micros: i64| micros as f64 / SECOND as f64;
     match arguments.data_type(position)? {
         DataType::Interval(_) => {
-            let spans = arguments.read::<Interval>(position)?;
-            fill_with(arguments, |row| Ok(spans.get(row)?.map(|span| seconds(interval_micros(span)))))
+            map_at::<Interval, Real, _>(arguments, position, |span| seconds(interval_micros(span)))
         }
-        DataType::Time64(_) => {
-            let clocks = arguments.read::<Time>(position)?;
-            fill_with(arguments, |row| Ok(clocks.get(row)?.map(|nanos| seconds(nanos / 1000))))
-        }
-        _ => {
-            let moments = arguments.read::<Moment>(position)?;
-            fill_with(arguments, |row| Ok(moments.get(row)?.map(seconds)))
-        }
+        DataType::Time64(_) => map_at::<Time, Real, _>(arguments, position, |nanos| seconds(nanos / 1000)),
+        _ => map_at::<Moment, Real, _>(arguments, position, seconds),
     }
-}
-
-fn fill_with(arguments: &Arguments, make: impl FnMut(usize) -> Result<Option<f64>>) -> Result<ArrayRef> {
-    crate::values::fill::<Real, Result<Option<f64>>>(arguments, make)
 }
 
 /// What a date has by a mode of MySQL's weeks, the second argument or 0.
@@ -208,10 +185,7 @@ fn weeks(arguments: &Arguments, of: fn(NaiveDate, i64) -> i64) -> Result<ArrayRe
     let stamps = arguments.read::<Stamp>(0)?;
     let modes = arguments.read_if_given::<Int>(1)?;
     crate::values::fill::<Int64, Result<Option<i64>>>(arguments, |row| {
-        let mode = match &modes {
-            Some(modes) => modes.get(row)?,
-            None => Some(0),
-        };
+        let mode = get_or(modes.as_ref(), row, 0)?;
         let (Some(micros), Some(mode)) = (stamps.get(row)?, mode) else { return Ok(None) };
         Ok(Some(of(split(micros)?.date(), mode)))
     })

@@ -6,7 +6,7 @@ use crate::define::{Function, functions};
 use crate::values::Kind::{
     self, Date as Day, Float as Number, Int as Whole, Interval as Span, Stamp as At, Text,
 };
-use crate::values::{Arguments, Date, Float, Int, Int64, Interval, Lapse, Moment, fill, map1};
+use crate::values::{Arguments, Date, Float, Int, Int64, Interval, Lapse, Moment, fill, get_or, map1};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::{Result, exec_err};
@@ -74,17 +74,11 @@ fn make_interval(arguments: &Arguments) -> Result<ArrayRef> {
             }
         }
         let [years, months, weeks, days, hours, minutes] = counts;
-        let seconds = match &seconds {
-            Some(seconds) => match seconds.get(row)? {
-                Some(seconds) => rounded(seconds * SECOND as f64)?,
-                None => return Ok(None),
-            },
-            None => 0,
-        };
+        let Some(seconds) = get_or(seconds.as_ref(), row, 0.0)? else { return Ok(None) };
         let clock = hours.saturating_mul(HOUR).saturating_add(minutes.saturating_mul(MINUTE));
         let months = years.saturating_mul(12).saturating_add(months);
         let days = weeks.saturating_mul(7).saturating_add(days);
-        span_of(months, days, clock.saturating_add(seconds)).map(Some)
+        span_of(months, days, clock.saturating_add(rounded(seconds * SECOND as f64)?)).map(Some)
     })
 }
 

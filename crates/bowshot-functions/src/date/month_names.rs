@@ -1,23 +1,12 @@
 //! English names of months and weekdays, which PostgreSQL, DuckDB and MySQL give by default.
 
-pub(super) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
+pub(super) const MONTHS: &[&str] = bowshot_api::words! {
+    January February March April May June July August September October November December
+};
 /// Sunday first, as the functions number them from 0.
-pub(super) const WEEKDAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const WEEKDAYS: &[&str] = bowshot_api::words! {
+    Sunday Monday Tuesday Wednesday Thursday Friday Saturday
+};
 
 /// The name of a month from 1 on.
 pub(super) fn month(number: u32) -> &'static str {

@@ -56,7 +56,7 @@ fn read_date(text: &str) -> Option<(NaiveDate, &str)> {
         let year = i32::try_from(first / 10_000).ok()?;
         return Some((NaiveDate::from_ymd_opt(year, first / 100 % 100, first % 100)?, rest));
     }
-    let (month, length) = month_names::find(&month_names::MONTHS, rest.trim_start())?;
+    let (month, length) = month_names::find(month_names::MONTHS, rest.trim_start())?;
     let (year, rest) = number(rest.trim_start().get(length..)?.trim_start())?;
     let month = u32::try_from(month).ok()? + 1;
     Some((NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, first)?, rest))

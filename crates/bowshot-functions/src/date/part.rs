@@ -3,7 +3,7 @@
 use super::calendar::{SECOND, julian_day, split};
 use super::difference::invalid_value;
 use super::fields::{Field, epoch_seconds, part_of};
-use crate::values::{Arguments, Int64, Kind, Moment, Real, Stamp, choose, fill};
+use crate::values::{Arguments, Int64, Kind, Moment, Real, Stamp, choose, fill, map_at};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field as Column, FieldRef, Int64Type, TimeUnit};
@@ -87,14 +87,10 @@ impl PartKind {
                 let places = if matches!(self, Self::Seconds) { 6 } else { 3 };
                 Ok(Arc::new(decimal.with_precision_and_scale(8, places)?))
             }
-            Self::Julian => {
-                let stamps = arguments.read::<Stamp>(1)?;
-                fill::<Real, Result<Option<f64>>>(arguments, |row| {
-                    let Some(micros) = stamps.get(row)? else { return Ok(None) };
-                    let day = micros.rem_euclid(86_400 * SECOND) as f64 / (86_400 * SECOND) as f64;
-                    Ok(Some(julian_day(split(micros)?.date()) as f64 + day))
-                })
-            }
+            Self::Julian => map_at::<Stamp, Real, Result<f64>>(arguments, 1, |micros| {
+                let day = micros.rem_euclid(86_400 * SECOND) as f64 / (86_400 * SECOND) as f64;
+                Ok(julian_day(split(micros)?.date()) as f64 + day)
+            }),
             Self::Zone(divisor, modulus) => {
                 let (local, utc) = (arguments.read::<Stamp>(1)?, arguments.read::<Moment>(1)?);
                 fill::<Int64, Result<Option<i64>>>(arguments, |row| {

@@ -28,10 +28,6 @@ fn out_of_range(text: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("date/time field value out of range: `{text}`")
 }
 
-fn mismatch(text: &str, pattern: &str) -> datafusion::common::DataFusionError {
-    exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`")
-}
-
 /// A pattern taken apart.
 enum ParsedPattern {
     Percent(Vec<strftime::Piece>),
@@ -52,7 +48,7 @@ fn read_known(known: &ParsedPattern, text: &str, pattern: &str) -> Result<Gather
         ParsedPattern::Percent(pieces) => strftime::read(Style::Strftime, pieces, text),
         ParsedPattern::Words(pieces) => read_pieces(pieces, text),
     };
-    found.ok_or_else(|| mismatch(text, pattern))
+    found.ok_or_else(|| exec_datafusion_err!("`{text}` does not fit the pattern `{pattern}`"))
 }
 
 pub(super) fn read(pattern: &str, text: &str) -> Result<Gathered> {
@@ -118,7 +114,7 @@ fn read_field(found: &mut Gathered, reader: &mut Reader<'_>, keyword: &str, join
         "IYY" | "IY" | "I" => found.iso_year = Some(nearest_to_2020(reader.number(keyword.len())?)),
         "CC" => found.century = Some(reader.number(2)?),
         "MM" => found.month = Some(reader.number(2)?),
-        "MONTH" | "MON" => found.month = Some(reader.name(&MONTHS)? + 1),
+        "MONTH" | "MON" => found.month = Some(reader.name(MONTHS)? + 1),
         "RM" => {
             let numeral = (1..=12).rev().find(|month| reader.word(&roman(*month)))?;
             found.month = Some(numeral);
@@ -128,7 +124,7 @@ fn read_field(found: &mut Gathered, reader: &mut Reader<'_>, keyword: &str, join
         "D" => found.weekday = Some(reader.number(1)? - 1),
         "ID" => found.weekday = Some(reader.number(1)?),
         "DAY" | "DY" => {
-            let weekday = reader.name(&WEEKDAYS)?;
+            let weekday = reader.name(WEEKDAYS)?;
             found.weekday = found.iso_year.map(|_| weekday);
         }
         "IW" => found.iso_week = Some(reader.number(2)?),

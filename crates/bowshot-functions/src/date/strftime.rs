@@ -218,8 +218,8 @@ fn read_field(found: &mut Gathered, reader: &mut Reader<'_>, letter: char) -> Op
             reader.rest = reader.rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         }
         'j' => found.day_of_year = Some(reader.number(3)?),
-        'b' | 'B' | 'h' => found.month = Some(reader.name(&MONTHS)? + 1),
-        'a' | 'A' => found.weekday = Some(reader.name(&WEEKDAYS)?),
+        'b' | 'B' | 'h' => found.month = Some(reader.name(MONTHS)? + 1),
+        'a' | 'A' => found.weekday = Some(reader.name(WEEKDAYS)?),
         'w' => found.weekday = Some(reader.number(1)?),
         'u' => found.weekday = Some(reader.number(1)? % 7),
         'G' => found.iso_year = Some(reader.signed(4)?),

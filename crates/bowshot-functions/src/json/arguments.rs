@@ -16,7 +16,6 @@ use std::sync::Arc;
 const EXTENSION: &str = "ARROW:extension:name";
 const NAME: &str = "arrow.json";
 
-/// The field of a result that is JSON.
 pub(crate) fn json_field() -> Field {
     // The canonical extension type has an empty text for its parameters.
     let metadata = [(EXTENSION, NAME), ("ARROW:extension:metadata", "")];
@@ -28,7 +27,6 @@ pub(crate) fn json_field() -> Field {
 const DECLARED: &str = "bowshot:type";
 const BINARY: &str = "JSONB";
 
-/// The field of a result that is JSONB.
 pub(crate) fn jsonb_field() -> Field {
     let mut metadata = json_field().metadata().clone();
     metadata.insert(DECLARED.to_owned(), BINARY.to_owned());
@@ -66,7 +64,6 @@ pub(crate) fn list_of(element: Field) -> DataType {
     DataType::List(Arc::new(element))
 }
 
-/// One text.
 pub(crate) fn takes_one(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     texts(name, given, 1..=1)
 }
@@ -76,7 +73,6 @@ pub(crate) fn takes_one_or_path(name: &str, given: &[DataType]) -> Result<Vec<Da
     texts(name, given, 1..=2)
 }
 
-/// Two texts.
 pub(crate) fn takes_two(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     texts(name, given, 2..=2)
 }
@@ -246,19 +242,22 @@ pub(crate) fn step(array: &ArrayRef, row: usize) -> Result<Option<Way>> {
     Ok(Some(Way::Steps(steps)))
 }
 
-/// What stands behind `#>`: PostgreSQL's text of an array, or a list of texts.
+/// What stands behind `#>`.
 pub(crate) fn name_list(array: &ArrayRef, row: usize) -> Result<Option<Way>> {
+    Ok(name_texts(array, row)?.map(Way::Names))
+}
+
+/// The names in PostgreSQL's text of an array, or in a list of texts.
+pub(crate) fn name_texts(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
     if array.is_null(row) {
         return Ok(None);
     }
-    let names = match array.as_list_opt::<i32>() {
-        Some(list) => list_texts(list, row)?,
-        None => {
-            let texts = array.as_string_opt::<i32>();
-            names(texts.ok_or_else(|| exec_datafusion_err!("a path into JSON has to be text"))?.value(row))?
-        }
-    };
-    Ok(Some(Way::Names(names)))
+    if let Some(list) = array.as_list_opt::<i32>() {
+        return list_texts(list, row).map(Some);
+    }
+    let texts = array.as_string_opt::<i32>();
+    let texts = texts.ok_or_else(|| exec_datafusion_err!("a path into JSON has to be text"))?;
+    names(texts.value(row)).map(Some)
 }
 
 /// The texts of a list's row; NULLs in it are left out.

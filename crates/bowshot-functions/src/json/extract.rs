@@ -36,7 +36,8 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         "the same as text; operator `#>>`";
     "json_value": takes_two, gives_text, |given| path_texts(given, scalar_of) =>
         "the scalar at a path as text; NULL where there is none";
-    "json_exists" "json_path_exists" "jsonb_path_exists": takes_step, gives_truth, exists =>
+    "json_exists" "json_path_exists" "jsonb_path_exists": takes_step, gives_truth,
+        |given| at_paths(given, |parts| Some(!parts.is_empty())).map(column::<BooleanArray, _>) =>
         "whether a path leads to something";
     "jsonb_path_query_first" "json_path_query_first": takes_two, gives_json,
         |given| path_texts(given, |parts| parts.first().map(|part| part.compact())) =>
@@ -203,10 +204,6 @@ fn scalar_of(parts: &[&Json<'_>]) -> Option<String> {
         [one] => one.text(),
         _ => None,
     }
-}
-
-fn exists(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    at_paths(given, |parts| Some(!parts.is_empty())).map(column::<BooleanArray, _>)
 }
 
 fn array_of(parts: &[&Json<'_>]) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Functions that describe a document: type, length, contained values.
 
 use super::arguments::{
-    Rows, Way, Ways, at, column, gives_jsons, list_column, list_of, step, takes_one, takes_one_or_path,
-    takes_two,
+    Rows, Way, Ways, at, column, gives_jsons, list_column, list_of, name_texts, step, takes_one,
+    takes_one_or_path, takes_two,
 };
 use super::path::follow_names;
 use super::reader::Reader;
@@ -11,7 +11,7 @@ use crate::define::Function;
 use crate::scalar_udf::{
     gives_int, gives_text, gives_texts, gives_truth, no_overload, scalar_functions, text_type,
 };
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::array::{BooleanArray, Int64Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
@@ -204,17 +204,7 @@ fn has(given: &ScalarFunctionArgs, with: fn(&Json<'_>, &[String]) -> bool) -> Re
     let keys = rows.array(1)?;
     let found = rows.map_documents(|row, document| {
         let tree = Reader::tree(document)?;
-        Ok(key_list(keys, row)?.map(|keys| with(&tree, &keys)))
+        Ok(name_texts(keys, row)?.map(|keys| with(&tree, &keys)))
     });
     found.map(column::<BooleanArray, _>)
-}
-
-fn key_list(array: &ArrayRef, row: usize) -> Result<Option<Vec<String>>> {
-    if array.is_null(row) {
-        return Ok(None);
-    }
-    match array.as_list_opt::<i32>() {
-        Some(list) => super::arguments::list_texts(list, row).map(Some),
-        None => super::path::names(array.as_string::<i32>().value(row)).map(Some),
-    }
 }

@@ -77,15 +77,11 @@ fn function_of(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<&'static
             let both = left && (right || is_untyped(&raw.right)) || right && is_untyped(&raw.left);
             return Ok(both.then_some("json_concat"));
         }
-        BinaryOperator::Minus if marked(&raw.left, schema)? => return Ok(Some("json_delete")),
+        BinaryOperator::Minus if is_json(&raw.left.to_field(schema)?.1) => return Ok(Some("json_delete")),
         _ => return Ok(None),
     };
     let left = raw.left.get_type(schema)?;
     let contained = matches!(raw.op, BinaryOperator::AtArrow | BinaryOperator::ArrowAt);
     let right = !contained || text_type(&raw.right.get_type(schema)?);
     Ok(((text_type(&left) || left.is_null()) && right).then_some(name))
-}
-
-fn marked(side: &Expr, schema: &DFSchema) -> Result<bool> {
-    Ok(is_json(&side.to_field(schema)?.1))
 }

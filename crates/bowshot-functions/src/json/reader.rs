@@ -35,7 +35,6 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
-    /// The tree of the whole text.
     pub(crate) fn tree(text: &'a str) -> Result<Json<'a>> {
         let mut reader = Self::new(text);
         let value = reader.value()?;

@@ -25,7 +25,6 @@ pub(crate) fn bounded(name: &str, elements: usize, bytes_each: usize) -> Result<
     Ok(())
 }
 
-/// The field of a list's elements.
 pub(crate) fn element(of: &DataType) -> Option<&FieldRef> {
     match of {
         DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
@@ -80,7 +79,6 @@ pub(crate) fn takes_list_int(name: &str, given: &[DataType]) -> Result<Vec<DataT
     }
 }
 
-/// The type of the first argument.
 pub(crate) fn gives_first(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     let first = given.arg_fields.first().ok_or_else(|| internal_datafusion_err!("a list is missing"))?;
     Ok(Field::new("", first.data_type().clone(), true))

@@ -5,7 +5,7 @@ use super::list_arguments::{
     takes_list_int,
 };
 use crate::define::Function;
-use crate::scalar_udf::{gives_int, gives_text, no_overload, scalar_functions};
+use crate::scalar_udf::{gives_int, gives_text, no_overload, scalar_functions, stock_types};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StringArray, UInt64Array};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::kernels::length::length as byte_length;
@@ -13,7 +13,6 @@ use datafusion::arrow::compute::{SortOptions, sort_to_indices, take};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_datafusion_err};
 use datafusion::functions_nested::make_array::make_array_udf;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
@@ -81,11 +80,7 @@ fn takes_length(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if one.is_binary() {
         return Ok(vec![DataType::Binary]);
     }
-    let field = Arc::new(Field::new("", one.clone(), true));
-    match fields_with_udf(&[field], text_length().as_ref()) {
-        Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
-        Err(_) => no_overload(name, given),
-    }
+    stock_types(name, &text_length(), given)
 }
 
 fn gives_length(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
@@ -164,13 +159,8 @@ fn in_order(given: &ScalarFunctionArgs, reversed: bool) -> Result<ColumnarValue>
 }
 
 fn int_lists(rows: Vec<Option<Vec<i64>>>) -> Result<ColumnarValue> {
-    let valid: Vec<bool> = rows.iter().map(Option::is_some).collect();
-    let lengths: Vec<usize> = rows.iter().map(|row| row.as_ref().map_or(0, Vec::len)).collect();
-    let values: Int64Array = rows.into_iter().flatten().flatten().collect::<Vec<i64>>().into();
-    let field = Arc::new(Field::new_list_field(DataType::Int64, true));
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    let lists = ListArray::try_new(field, offsets, Arc::new(values), Some(NullBuffer::from(valid)))?;
-    Ok(ColumnarValue::Array(Arc::new(lists)))
+    let rows = rows.into_iter().map(|row| row.map(|row| row.into_iter().map(Some)));
+    Ok(ColumnarValue::Array(Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows))))
 }
 
 fn grade_up(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -1,5 +1,6 @@
 //! Functions on maps that DataFusion lacks.
 
+use super::list_arguments::{arrays, gives_first, list_of};
 use crate::define::{Function, made};
 use crate::scalar_udf::{gives_truth, no_overload, scalar_functions};
 use datafusion::arrow::array::{
@@ -9,7 +10,7 @@ use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::{SortOptions, interleave, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::common::{Result, internal_datafusion_err, internal_err};
+use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
 use std::cmp::Ordering;
@@ -33,7 +34,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         |given| contains(given, 1) => "whether a map has a value";
     "map_extract" "element_at": |name, given| takes_one_of(name, given, 0), gives_values, extract =>
         "the value of a key, as a list of one or none";
-    "map_concat": takes_maps, gives_map, concat => "several maps as one; of several values for a key the last";
+    "map_concat": takes_maps, gives_first, concat => "several maps as one; of several values for a key the last";
 };
 
 /// The fields of a map's keys and values.
@@ -66,7 +67,7 @@ fn range(map: &MapArray, row: usize) -> std::ops::Range<usize> {
 }
 
 fn contains(given: &ScalarFunctionArgs, which: usize) -> Result<ColumnarValue> {
-    let arrays = super::list_arguments::arrays(given)?;
+    let arrays = arrays(given)?;
     let [maps, wanted] = arrays.as_slice() else { return internal_err!("a map and a key are wanted") };
     let maps = maps.as_map();
     let inside: &ArrayRef = if which == 0 { maps.keys() } else { maps.values() };
@@ -81,15 +82,13 @@ fn contains(given: &ScalarFunctionArgs, which: usize) -> Result<ColumnarValue> {
 
 fn gives_values(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
     match given.arg_fields.first().and_then(|map| entries(map.data_type())) {
-        Some((_, values)) => {
-            Ok(Field::new(name, super::list_arguments::list_of(values.data_type().clone()), true))
-        }
+        Some((_, values)) => Ok(Field::new(name, list_of(values.data_type().clone()), true)),
         None => no_overload(name, &[]),
     }
 }
 
 fn extract(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::list_arguments::arrays(given)?;
+    let arrays = arrays(given)?;
     let [maps, wanted] = arrays.as_slice() else { return internal_err!("a map and a key are wanted") };
     let maps = maps.as_map();
     let compare = make_comparator(maps.keys(), wanted, SortOptions::default())?;
@@ -114,13 +113,8 @@ fn takes_maps(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn gives_map(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {
-    let first = given.arg_fields.first().ok_or_else(|| internal_datafusion_err!("a map is missing"))?;
-    Ok(Field::new("", first.data_type().clone(), true))
-}
-
 fn concat(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = super::list_arguments::arrays(given)?;
+    let arrays = arrays(given)?;
     let maps: Vec<&MapArray> = arrays.iter().filter_map(|array| array.as_map_opt()).collect();
     let Some(first) = maps.first() else { return internal_err!("no maps") };
     let converter = RowConverter::new(vec![SortField::new(first.keys().data_type().clone())])?;

@@ -21,24 +21,20 @@ use std::sync::Arc;
 /// A row of the table for an aggregate over a list.
 macro_rules! over {
     ($name:literal, $aggregate:literal, $also:expr) => {
-        Function {
-            name: $name,
-            aliases: $also,
-            about: concat!("`", $aggregate, "` of the elements of a list"),
-            note: "",
-            body: Body::Udf(|| made($name, $aggregate)),
-        }
+        crate::define::made($name, concat!("`", $aggregate, "` of the elements of a list"), || {
+            made($name, $aggregate)
+        })
+        .aliases($also)
     };
 }
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function {
-        name: "list_aggregate",
-        aliases: &["array_aggregate", "list_aggr", "array_aggr"],
-        about: "the aggregate that a constant names, over the elements of a list",
-        note: "",
-        body: Body::Udf(|| made("list_aggregate", "")),
-    },
+    crate::define::made(
+        "list_aggregate",
+        "the aggregate that a constant names, over the elements of a list",
+        || made("list_aggregate", ""),
+    )
+    .aliases(&["array_aggregate", "list_aggr", "array_aggr"]),
     over!("list_any_value", "any_value", &[]),
     over!("list_approx_count_distinct", "approx_distinct", &[]),
     over!("list_avg", "avg", &["array_avg", "list_mean"]),

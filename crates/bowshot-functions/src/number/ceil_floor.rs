@@ -6,14 +6,13 @@ use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type,
 };
 use datafusion::common::{Result, ScalarValue, internal_err};
-use datafusion::functions::math;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
 };
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Way {
+pub(super) enum Way {
     Up,
     Down,
     Nearest,
@@ -25,16 +24,8 @@ struct Whole {
     way: Way,
 }
 
-pub(super) fn ceil() -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Whole { stock: math::ceil(), way: Way::Up }))
-}
-
-pub(super) fn floor() -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Whole { stock: math::floor(), way: Way::Down }))
-}
-
-pub(super) fn round() -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Whole { stock: math::round(), way: Way::Nearest }))
+pub(super) fn made(stock: Arc<ScalarUDF>, way: Way) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(Whole { stock, way }))
 }
 
 impl Whole {

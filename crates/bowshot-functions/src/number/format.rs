@@ -2,7 +2,7 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Shown, Text as Words};
-use crate::values::{Arguments, Float, Int, Str, Text, fill, map1, map2, map3};
+use crate::values::{Arguments, Float, Int, Str, Text, fill, get_or, map1, map2, map3};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 
@@ -105,10 +105,7 @@ fn to_base(arguments: &Arguments) -> Result<ArrayRef> {
     let (numbers, bases) = (arguments.read::<Int>(0)?, arguments.read::<Int>(1)?);
     fill::<Str, Result<Option<String>>>(arguments, |row| {
         let (Some(number), Some(base)) = (numbers.get(row)?, bases.get(row)?) else { return Ok(None) };
-        let width = match &least {
-            Some(least) => least.get(row)?.unwrap_or(0).clamp(0, 64),
-            None => 0,
-        };
+        let width = get_or(least.as_ref(), row, 0)?.unwrap_or(0).clamp(0, 64);
         let (Ok(number), Ok(base)) = (u128::try_from(number), u32::try_from(base)) else {
             return exec_err!("`to_base` takes a number that is not negative and a base from 2 to 36");
         };

@@ -8,6 +8,8 @@ mod integer_division;
 mod rounding;
 
 use crate::define::{Function, made, stock};
+use ceil_floor::Way;
+use datafusion::functions::math;
 
 pub(crate) use format::{in_base, with_commas};
 
@@ -29,14 +31,15 @@ const STOCK: &[Function] = &[
     stock("atan2", "the inverse tangent of a quotient"),
     stock("atanh", "the inverse hyperbolic tangent"),
     stock("cbrt", "the cube root"),
-    made("ceil", "the nearest integer that is not less", ceil_floor::ceil).aliases(&["ceiling"]),
+    made("ceil", "the nearest integer that is not less", || ceil_floor::made(math::ceil(), Way::Up))
+        .aliases(&["ceiling"]),
     stock("cos", "the cosine"),
     stock("cosh", "the hyperbolic cosine"),
     stock("cot", "the cotangent"),
     stock("degrees", "radians in degrees"),
     stock("exp", "e to this power"),
     stock("factorial", "the product of the numbers up to this one"),
-    made("floor", "the nearest integer that is not greater", ceil_floor::floor),
+    made("floor", "the nearest integer that is not greater", || ceil_floor::made(math::floor(), Way::Down)),
     stock("gcd", "the greatest common divisor").aliases(&["greatest_common_divisor"]),
     stock("isnan", "whether it is not a number"),
     stock("iszero", "whether it is 0"),
@@ -46,8 +49,10 @@ const STOCK: &[Function] = &[
     stock("power", "a number to a power").aliases(&["pow"]),
     stock("radians", "degrees in radians"),
     stock("random", "a random number from 0 up to, but not, 1").aliases(&["rand"]),
-    made("round", "rounded to a number of decimal places, half away from zero", ceil_floor::round)
-        .note("a floating-point number without a number of places: half to even"),
+    made("round", "rounded to a number of decimal places, half away from zero", || {
+        ceil_floor::made(math::round(), Way::Nearest)
+    })
+    .note("a floating-point number without a number of places: half to even"),
     stock("sin", "the sine"),
     stock("sinh", "the hyperbolic sine"),
     stock("tan", "the tangent"),

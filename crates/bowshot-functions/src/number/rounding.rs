@@ -3,7 +3,7 @@
 use crate::date::first_day_of;
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Real64, Int as Whole, Number};
-use crate::values::{Arguments, Date, Days, Float, Int, Int64, Real, Text, fill, map1, map2};
+use crate::values::{Arguments, Date, Days, Float, Int, Int64, Real, Text, fill, get_or, map1, map2};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type};
@@ -88,10 +88,7 @@ fn trunc(arguments: &Arguments) -> Result<ArrayRef> {
     }
     let given = arguments.data_type(0)?.clone();
     let places = arguments.read_if_given::<Int>(1)?;
-    let places_at = |row| match &places {
-        Some(places) => places.get(row),
-        None => Ok(Some(0)),
-    };
+    let places_at = |row| get_or(places.as_ref(), row, 0);
     match given {
         DataType::Decimal128(..) => decimals(arguments, &places_at),
         given if given.is_integer() => {

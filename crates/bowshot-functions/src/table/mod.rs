@@ -26,7 +26,6 @@ pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
     listed("jsonb_path_query", "a row for each part that a path leads to"),
 ]];
 
-/// The table functions by name.
 pub(crate) fn functions() -> Vec<(&'static str, Arc<dyn TableFunctionImpl>)> {
     let mut all: Vec<(&'static str, Arc<dyn TableFunctionImpl>)> = vec![
         ("generate_series", Arc::new(Series { name: "generate_series", with_end: true })),

@@ -2,20 +2,16 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Many, Text as Words};
-use crate::values::{Arguments, Int, Int64, Str, Text, fill, map1};
+use crate::values::{Arguments, Int, Int64, Str, Text, fill, get_or, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 use unicode_normalization::UnicodeNormalization;
-
-fn is_mark(character: char) -> bool {
-    ('\u{300}'..='\u{36f}').contains(&character)
-}
 
 fn without_accents(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
-    text.nfd().filter(|character| !is_mark(*character)).nfc().collect()
+    text.nfd().filter(|character| !('\u{300}'..='\u{36f}').contains(character)).nfc().collect()
 }
 
 fn unaccented(text: &str) -> String {
@@ -53,10 +49,6 @@ fn spelling(letter: char) -> Option<&'static str> {
         'ŧ' => "t",
         _ => return None,
     })
-}
-
-fn composed(text: &str) -> String {
-    text.nfc().collect()
 }
 
 fn character_of(code: i64) -> Result<char> {
@@ -99,10 +91,7 @@ fn mask(arguments: &Arguments) -> Result<ArrayRef> {
         let Some(text) = texts.get(row)? else { return Ok(None) };
         let mut masks = Vec::with_capacity(4);
         for (reader, usual) in given.iter().zip(["X", "x", "n"]) {
-            masks.push(match reader {
-                Some(reader) => reader.get(row)?,
-                None => Some(usual),
-            });
+            masks.push(get_or(reader.as_ref(), row, usual)?);
         }
         masks.push(match &other {
             Some(other) => other.get(row)?,
@@ -131,7 +120,8 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "letters without their accents";
     "unaccent": TEXT, Text, |a| map1::<Text, Str, _>(a, unaccented) =>
         "letters without accents, `ø` as `o`, `ß` as `ss`";
-    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, composed) => "text in Unicode normal form C";
+    "nfc_normalize": TEXT, Text, |a| map1::<Text, Str, _>(a, |text: &str| text.nfc().collect::<String>()) =>
+        "text in Unicode normal form C";
     "mask": &[
         &[Words],
         &[Words, Words],

@@ -1,24 +1,7 @@
 //! Functions of DataFusion that are used as they are, some under further names.
 
 use crate::define::{Function, made, stock};
-use datafusion::logical_expr::ScalarUDF;
-use std::sync::Arc;
-
-fn crc32() -> Arc<ScalarUDF> {
-    datafusion_spark::function::hash::crc32()
-}
-
-fn xxhash64() -> Arc<ScalarUDF> {
-    datafusion_spark::function::hash::xxhash64()
-}
-
-fn sha1() -> Arc<ScalarUDF> {
-    datafusion_spark::function::hash::sha1()
-}
-
-fn parse_url() -> Arc<ScalarUDF> {
-    datafusion_spark::function::url::parse_url()
-}
+use datafusion_spark::function::{hash, url};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     stock("ascii", "the code of the first character"),
@@ -53,8 +36,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     stock("translate", "characters replaced one by one"),
     stock("upper", "in capitals").aliases(&["ucase"]),
     stock("uuid", "a random UUID").aliases(&["gen_random_uuid", "uuidv4"]),
-    made("crc32", "the CRC-32 checksum", crc32),
-    made("xxhash64", "Spark's 64-bit hash of the arguments", xxhash64),
-    made("sha1", "the SHA-1 hash in hexadecimal digits", sha1).aliases(&["sha"]),
-    made("parse_url", "a part of a URL: `parse_url(url, 'HOST')`", parse_url),
+    made("crc32", "the CRC-32 checksum", hash::crc32),
+    made("xxhash64", "Spark's 64-bit hash of the arguments", hash::xxhash64),
+    made("sha1", "the SHA-1 hash in hexadecimal digits", hash::sha1).aliases(&["sha"]),
+    made("parse_url", "a part of a URL: `parse_url(url, 'HOST')`", url::parse_url),
 ];

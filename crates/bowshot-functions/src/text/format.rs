@@ -10,7 +10,6 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 
-/// The values of a row as text.
 pub(super) struct Values<'a> {
     rows: Vec<Rows<'a, Text>>,
 }

@@ -1,12 +1,11 @@
 //! Lengths in bytes and in bits, of texts and of bytes.
 
-use crate::scalar_udf::{no_overload, udf};
+use crate::scalar_udf::{no_overload, stock_types, udf};
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::kernels::length::{bit_length as bits, length};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 use datafusion::functions::string;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use std::sync::Arc;
 
@@ -37,11 +36,7 @@ fn takes(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     if one.is_binary() {
         return Ok(vec![DataType::Binary]);
     }
-    let field = Arc::new(Field::new("", one.clone(), true));
-    match fields_with_udf(&[field], string::octet_length().as_ref()) {
-        Ok(fields) => Ok(fields.iter().map(|field| field.data_type().clone()).collect()),
-        Err(_) => no_overload(name, given),
-    }
+    stock_types(name, &string::octet_length(), given)
 }
 
 fn gives(name: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> {

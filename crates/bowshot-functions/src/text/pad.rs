@@ -2,7 +2,7 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Float as Number, Int as Whole, Text as Words};
-use crate::values::{Arguments, Float, Int, Str, Text, fill, map1, map2};
+use crate::values::{Arguments, Float, Int, Str, Text, fill, get_or, map1, map2};
 use arrow::array::ArrayRef;
 use datafusion::common::Result;
 
@@ -34,13 +34,7 @@ fn pad(arguments: &Arguments, end: End) -> Result<ArrayRef> {
     let fillings = arguments.read_if_given::<Text>(2)?;
     fill::<Str, Result<Option<String>>>(arguments, |row| {
         let (Some(text), Some(asked)) = (texts.get(row)?, lengths.get(row)?) else { return Ok(None) };
-        let filling = match &fillings {
-            Some(fillings) => match fillings.get(row)? {
-                Some(filling) => filling,
-                None => return Ok(None),
-            },
-            None => " ",
-        };
+        let Some(filling) = get_or(fillings.as_ref(), row, " ")? else { return Ok(None) };
         padded(arguments, text, length(asked), (filling, end)).map(Some)
     })
 }
@@ -73,10 +67,7 @@ fn bar(arguments: &Arguments) -> Result<ArrayRef> {
         let (Some(value), Some(low), Some(high)) = (values.get(row)?, lows.get(row)?, highs.get(row)?) else {
             return Ok(None);
         };
-        let width = match &widths {
-            Some(widths) => widths.get(row)?.unwrap_or(80.0).clamp(1.0, 1000.0),
-            None => 80.0,
-        };
+        let width = get_or(widths.as_ref(), row, 80.0)?.unwrap_or(80.0).clamp(1.0, 1000.0);
         let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
         let share = if share.is_finite() { share } else { 0.0 };
         let eighths = (share * width * 8.0).floor() as usize;

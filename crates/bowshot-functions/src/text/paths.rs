@@ -2,7 +2,7 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Bool as Truth, Text as Words};
-use crate::values::{Arguments, Str, StrList, Text, fill};
+use crate::values::{Arguments, Str, StrList, Text, fill, get_or};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
@@ -40,14 +40,8 @@ where
     }
     fill::<O, Result<Option<O::Item>>>(arguments, |row| {
         let Some(text) = paths.get(row)? else { return Ok(None) };
-        let name = match &names {
-            Some(names) => names.get(row)?.unwrap_or("both_slash"),
-            None => "both_slash",
-        };
-        let cut = match &cuts {
-            Some(cuts) => cuts.get(row)?.unwrap_or(false),
-            None => false,
-        };
+        let name = get_or(names.as_ref(), row, "both_slash")?.unwrap_or("both_slash");
+        let cut = get_or(cuts.as_ref(), row, false)?.unwrap_or(false);
         Ok(Some(make(&Path { text, divides: separators(name)?, cut })))
     })
 }

@@ -2,19 +2,12 @@
 
 use crate::define::{Function, functions};
 use crate::values::Kind::{Bool as Truth, Shown, Text as Words};
-use crate::values::{Arguments, Bool, Str, StrList, Text, fill, map1};
+use crate::values::{Arguments, Bool, Str, StrList, Text, fill, get_or, map1};
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, exec_err};
 
-/// Words as texts.
-macro_rules! words {
-    ($($word:ident)*) => {
-        &[$(stringify!($word)),*]
-    };
-}
-
 /// Words that cannot be names without quotes, of PostgreSQL's reserved ones.
-const RESERVED: &[&str] = words! {
+const RESERVED: &[&str] = bowshot_api::words! {
     all analyse analyze and any array as asc asymmetric both case cast check collate column constraint
     create current_catalog current_date current_role current_time current_timestamp current_user default
     deferrable desc distinct do else end except false fetch for foreign from grant group having in
@@ -77,10 +70,7 @@ fn parts_of(name: &str, strict: bool) -> Result<Vec<Option<String>>> {
 fn parse_ident(arguments: &Arguments) -> Result<ArrayRef> {
     let (names, strict) = (arguments.read::<Text>(0)?, arguments.read_if_given::<Bool>(1)?);
     fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {
-        let strict = match &strict {
-            Some(strict) => strict.get(row)?.unwrap_or(true),
-            None => true,
-        };
+        let strict = get_or(strict.as_ref(), row, true)?.unwrap_or(true);
         names.get(row)?.map(|name| parts_of(name, strict)).transpose()
     })
 }

@@ -52,7 +52,6 @@ impl Pattern {
         }
     }
 
-    /// The first match.
     pub(super) fn first(&self, text: &str) -> Result<Option<Spans>> {
         self.matches(text).next().transpose()
     }

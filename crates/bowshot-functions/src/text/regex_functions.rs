@@ -6,7 +6,7 @@ use super::regex::{
 };
 use crate::define::{Function, functions};
 use crate::values::Kind::{self, Int as Whole, Text as Words};
-use crate::values::{Arguments, Flag, Int, Int64, Memo, Rows, Str, StrList, Text, fill, map1, map2};
+use crate::values::{Arguments, Flag, Int, Int64, Memo, Rows, Str, StrList, Text, fill, get_or, map1, map2};
 use ::regex::Regex;
 use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
 use arrow::datatypes::{DataType, Field};
@@ -42,10 +42,7 @@ impl<'a> Searches<'a> {
     }
 
     pub(super) fn flags(&self, row: usize) -> Result<&'a str> {
-        match &self.flags {
-            Some(flags) => Ok(flags.get(row)?.unwrap_or_default()),
-            None => Ok(""),
-        }
+        Ok(get_or(self.flags.as_ref(), row, "")?.unwrap_or_default())
     }
 
     pub(super) fn get(&mut self, row: usize) -> Result<Option<(&'a str, &Pattern)>> {
@@ -73,11 +70,7 @@ fn matches(arguments: &Arguments, compile: Compile) -> Result<ArrayRef> {
 }
 
 fn group_of(groups: Option<&Rows<'_, Int>>, row: usize, pattern: &Pattern) -> Result<Option<usize>> {
-    let group = match groups {
-        Some(groups) => groups.get(row)?,
-        None => Some(0),
-    };
-    let Some(group) = group else { return Ok(None) };
+    let Some(group) = get_or(groups, row, 0)? else { return Ok(None) };
     match usize::try_from(group) {
         Ok(group) if group < pattern.groups() => Ok(Some(group)),
         _ => exec_err!("the expression has {} groups, there is no group {group}", pattern.groups() - 1),
@@ -131,8 +124,7 @@ pub(super) fn counted(
     reader: Option<&Rows<'_, Int>>,
     row: usize,
 ) -> Result<Option<usize>> {
-    let Some(reader) = reader else { return Ok(Some(1)) };
-    let Some(given) = reader.get(row)? else { return Ok(None) };
+    let Some(given) = get_or(reader, row, 1)? else { return Ok(None) };
     match usize::try_from(given) {
         Ok(given) if given > 0 => Ok(Some(given)),
         _ => exec_err!("positions and counts of `{}` are greater than 0", arguments.function),
@@ -172,19 +164,13 @@ fn place(arguments: &Arguments) -> Result<ArrayRef> {
         let Some(start) = counted(arguments, starts.as_ref(), row)? else { return Ok(None) };
         let Some(count) = counted(arguments, counts.as_ref(), row)? else { return Ok(None) };
         let Some(group) = group_of(groups.as_ref(), row, pattern)? else { return Ok(None) };
-        let end = match &ends {
-            Some(ends) => match ends.get(row)? {
-                Some(end) => end != 0,
-                None => return Ok(None),
-            },
-            None => false,
-        };
+        let Some(end) = get_or(ends.as_ref(), row, 0)? else { return Ok(None) };
         let (before, rest) = behind(text, start);
         let found = pattern.matches(rest).nth(count - 1).transpose()?;
         let span = found.and_then(|spans| spans.get(group).cloned().flatten());
         let characters = |text: &str| i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         Ok(Some(span.map_or(0, |span| {
-            let to = rest.get(..if end { span.end } else { span.start }).unwrap_or_default();
+            let to = rest.get(..if end != 0 { span.end } else { span.start }).unwrap_or_default();
             characters(before).saturating_add(characters(to)).saturating_add(1)
         })))
     })
@@ -196,7 +182,6 @@ fn groups_of(text: &str, spans: &Spans) -> Vec<Option<String>> {
     (from..spans.len()).map(|group| part(text, spans, group).map(str::to_owned)).collect()
 }
 
-/// The groups of the first match.
 fn first_groups(arguments: &Arguments) -> Result<ArrayRef> {
     let mut searches = Searches::open(arguments, 2, by_dialect(arguments))?;
     fill::<StrList, Result<Option<Vec<Option<String>>>>>(arguments, |row| {
@@ -267,13 +252,8 @@ fn whole(arguments: &Arguments, compile: fn(&str, Option<char>) -> Result<Regex>
     let mut known = Memo::new();
     fill::<Flag, Result<Option<bool>>>(arguments, |row| {
         let (Some(text), Some(pattern)) = (texts.get(row)?, patterns.get(row)?) else { return Ok(None) };
-        let escape = match &escapes {
-            Some(escapes) => match escapes.get(row)? {
-                Some(escape) => escape.chars().next(),
-                None => return Ok(None),
-            },
-            None => Some('\\'),
-        };
+        let Some(escape) = get_or(escapes.as_ref(), row, "\\")? else { return Ok(None) };
+        let escape = escape.chars().next();
         let key = format!("{}/{pattern}", escape.map(String::from).unwrap_or_default());
         let regex = known.get(&key, |_| compile(pattern, escape))?;
         Ok(Some(regex.is_match(text)))

@@ -118,7 +118,7 @@ fn replace(arguments: &Arguments) -> Result<ArrayRef> {
     }
     let groups = Groups::of(arguments);
     // `(…, flags)`, or `(…, start, n, flags)`.
-    let flags_first = has_flags_first(arguments)?;
+    let flags_first = arguments.len() == 4 && *arguments.data_type(3)? == DataType::Utf8;
     let number = |position| if flags_first { Ok(None) } else { arguments.read_if_given::<Int>(position) };
     let (starts, counts) = (number(3)?, number(4)?);
     let replacements = arguments.read::<Text>(2)?;
@@ -136,10 +136,6 @@ fn replace(arguments: &Arguments) -> Result<ArrayRef> {
         let replaced = replaced(rest, pattern, pieces, which)?;
         Ok(Some(if before.is_empty() { replaced } else { format!("{before}{replaced}") }))
     })
-}
-
-fn has_flags_first(arguments: &Arguments) -> Result<bool> {
-    Ok(arguments.len() == 4 && *arguments.data_type(3)? == DataType::Utf8)
 }
 
 /// Match number 0 is all of them.

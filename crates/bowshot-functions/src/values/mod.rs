@@ -128,6 +128,15 @@ impl<'a, C: Column<'a>> Rows<'a, C> {
     }
 }
 
+/// The value of a row of an argument that may be left out; then it is `absent`.
+pub(crate) fn get_or<'a, C: Column<'a>>(
+    argument: Option<&Rows<'a, C>>,
+    row: usize,
+    absent: C::Item,
+) -> Result<Option<C::Item>> {
+    argument.map_or(Ok(Some(absent)), |rows| rows.get(row))
+}
+
 /// The array of what `make` gives for each row.
 pub(crate) fn fill<O: Output, R: Cell<O::Item>>(
     arguments: &Arguments,
@@ -140,8 +149,19 @@ pub(crate) fn fill<O: Output, R: Cell<O::Item>>(
     Ok(output.finish())
 }
 
-pub(crate) fn map1<'a, A, O, R>(
+pub(crate) fn map1<'a, A, O, R>(arguments: &'a Arguments, make: impl FnMut(A::Item) -> R) -> Result<ArrayRef>
+where
+    A: Column<'a>,
+    O: Output,
+    R: Cell<O::Item>,
+{
+    map_at::<A, O, R>(arguments, 0, make)
+}
+
+/// What `make` gives for each value of the argument at this position.
+pub(crate) fn map_at<'a, A, O, R>(
     arguments: &'a Arguments,
+    position: usize,
     mut make: impl FnMut(A::Item) -> R,
 ) -> Result<ArrayRef>
 where
@@ -149,7 +169,7 @@ where
     O: Output,
     R: Cell<O::Item>,
 {
-    let first = arguments.read::<A>(0)?;
+    let first = arguments.read::<A>(position)?;
     fill::<O, Result<Option<O::Item>>>(arguments, |row| match first.get(row)? {
         Some(first) => make(first).cell(),
         None => Ok(None),

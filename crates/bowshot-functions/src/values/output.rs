@@ -86,49 +86,30 @@ fixed! {
 }
 
 /// Text that is made for each row.
-pub(crate) struct Str(StringBuilder);
-
-impl Output for Str {
-    type Item = String;
-
-    fn new(_rows: usize) -> Self {
-        Self(StringBuilder::new())
-    }
-
-    fn push(&mut self, arguments: &Arguments, value: Option<String>) -> Result<()> {
-        push_text(&mut self.0, arguments, value.as_deref())
-    }
-
-    fn finish(mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
-    }
-}
-
+pub(crate) type Str = Texts<String>;
 /// Text that is a part of what was given.
-pub(crate) struct Slice<'a>(StringBuilder, PhantomData<&'a str>);
+pub(crate) type Slice<'a> = Texts<&'a str>;
 
-impl<'a> Output for Slice<'a> {
-    type Item = &'a str;
+pub(crate) struct Texts<T>(StringBuilder, PhantomData<T>);
+
+impl<T: AsRef<str>> Output for Texts<T> {
+    type Item = T;
 
     fn new(_rows: usize) -> Self {
         Self(StringBuilder::new(), PhantomData)
     }
 
-    fn push(&mut self, arguments: &Arguments, value: Option<&'a str>) -> Result<()> {
-        push_text(&mut self.0, arguments, value)
+    fn push(&mut self, arguments: &Arguments, value: Option<T>) -> Result<()> {
+        if let Some(value) = &value {
+            arguments.check_size(self.0.values_slice().len().saturating_add(value.as_ref().len()))?;
+        }
+        self.0.append_option(value);
+        Ok(())
     }
 
     fn finish(mut self) -> ArrayRef {
         Arc::new(self.0.finish())
     }
-}
-
-fn push_text(builder: &mut StringBuilder, arguments: &Arguments, value: Option<&str>) -> Result<()> {
-    if let Some(value) = value {
-        arguments.check_size(builder.values_slice().len().saturating_add(value.len()))?;
-    }
-    builder.append_option(value);
-    Ok(())
 }
 
 /// Bytes.

@@ -61,12 +61,9 @@ struct Whole {
 }
 
 impl PartitionEvaluator for Whole {
-    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        self.inner.evaluate_all(values, rows)
-    }
-
-    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
-        self.inner.evaluate(values, range)
+    bowshot_api::delegate! { inner:
+        fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
+        fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue>;
     }
 
     fn supports_bounded_execution(&self) -> bool {

@@ -5,7 +5,6 @@ mod ratio_to_report;
 
 use crate::define::{Function, stock, window};
 
-/// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[&[
     stock("cume_dist", "the part of the rows that are not behind this one"),
     stock("dense_rank", "the rank without gaps"),

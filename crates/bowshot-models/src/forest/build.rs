@@ -40,7 +40,6 @@ pub(crate) struct Described<'a, T, S> {
     pub(crate) weights: &'a [(usize, S)],
 }
 
-/// A forest that is being built.
 #[derive(Debug)]
 pub(crate) struct Builder<T, S> {
     forest: Forest<T, S>,

@@ -47,7 +47,7 @@ pub(super) fn read(node: &Operator<'_>, features: usize) -> Result<Ensemble> {
             )));
         }
     };
-    let sums = Sums { base: base(node, outputs)?, average };
+    let sums = Sums { base: base(node.floats("base_values"), outputs)?, average };
     let link = link(node)?;
     let trees =
         if by_place { trees_by_place(node)? } else { trees_by_number(node, "target", outputs, false)? };
@@ -76,21 +76,17 @@ fn classifier(node: &Operator<'_>, features: usize, operator: String) -> Result<
             "ONNX classifiers that give scores instead of probabilities are not evaluated",
         ));
     }
-    let mut base = node.floats("base_values").to_vec();
-    if binary && base.len() == 2 {
-        base.remove(0);
-    }
-    let base = if base.is_empty() { vec![0.0; outputs] } else { base };
-    if base.len() != outputs {
-        return Err(Error::damaged(format!("{} base values for {outputs} outputs", base.len())));
-    }
+    let base = match node.floats("base_values") {
+        [_, second] if binary => vec![*second],
+        given => base(given, outputs)?,
+    };
     let trees = trees_by_number(node, "class", outputs, binary)?;
     let evaluator = evaluator(&trees, features, Sums { base, average: false })?;
     Ok(Ensemble { operator, task: Task::Classification(classes), link, evaluator })
 }
 
-fn base(node: &Operator<'_>, outputs: usize) -> Result<Vec<f64>> {
-    match node.floats("base_values") {
+fn base(given: &[f64], outputs: usize) -> Result<Vec<f64>> {
+    match given {
         [] => Ok(vec![0.0; outputs]),
         base if base.len() == outputs => Ok(base.to_vec()),
         base => Err(Error::damaged(format!("{} base values for {outputs} outputs", base.len()))),
@@ -196,6 +192,15 @@ fn moved<T: Number>(node: &Node<f64>, root: usize) -> Result<Node<T>> {
     })
 }
 
+fn wrong() -> Error {
+    Error::damaged("the columns of the trees differ in length")
+}
+
+/// The place or number that a column has for a node.
+fn place_at(column: &[i64], at: usize) -> Result<usize> {
+    column.get(at).and_then(|place| usize::try_from(*place).ok()).ok_or_else(wrong)
+}
+
 /// Trees of `TreeEnsembleClassifier` and `TreeEnsembleRegressor`; `kind` is how the attributes of their weights begin.
 fn trees_by_number(node: &Operator<'_>, kind: &str, outputs: usize, binary: bool) -> Result<Trees> {
     let (tree_ids, node_ids) = (node.integers("nodes_treeids"), node.integers("nodes_nodeids"));
@@ -224,7 +229,6 @@ fn trees_by_number(node: &Operator<'_>, kind: &str, outputs: usize, binary: bool
         double: node.tensor("nodes_values_as_tensor").is_some_and(|tensor| tensor.double),
     };
     for at in 0..places.len() {
-        let wrong = || Error::damaged("the columns of the trees differ in length");
         let mode = modes.get(at).ok_or_else(wrong)?;
         if *mode == "LEAF" {
             let first = trees.weights.len();
@@ -240,7 +244,7 @@ fn trees_by_number(node: &Operator<'_>, kind: &str, outputs: usize, binary: bool
                 .ok_or_else(|| Error::damaged("a tree names a node that it does not have"))
         };
         let split = Split {
-            feature: features.get(at).and_then(|feature| usize::try_from(*feature).ok()).ok_or_else(wrong)?,
+            feature: place_at(features, at)?,
             value: *values.get(at).ok_or_else(wrong)?,
             missing_yes: missing.get(at).is_some_and(|missing| *missing != 0),
             yes: child(yes)?,
@@ -312,7 +316,6 @@ impl Split {
 
 /// Trees of `TreeEnsemble`: places of splits and of leaves, which are lists apart.
 fn trees_by_place(node: &Operator<'_>) -> Result<Trees> {
-    let wrong = || Error::damaged("the columns of the trees differ in length");
     let roots = node.integers("tree_roots");
     within("trees", roots.len(), limits::TREES)?;
     let columns = Places {
@@ -341,8 +344,7 @@ fn trees_by_place(node: &Operator<'_>) -> Result<Trees> {
             within("nodes", trees.nodes.len() + open.len(), limits::NODES)?;
             let place = usize::try_from(place).map_err(|_| wrong())?;
             if leaf {
-                let target =
-                    targets.get(place).and_then(|target| usize::try_from(*target).ok()).ok_or_else(wrong)?;
+                let target = place_at(targets, place)?;
                 let first = trees.weights.len();
                 trees.weights.push((target, *weights.get(place).ok_or_else(wrong)?));
                 trees.nodes.push(Node::Leaf(first..first + 1));
@@ -373,15 +375,12 @@ struct Places<'a> {
 impl Places<'_> {
     /// A child: whether it is a leaf, and its place in the list of its kind.
     fn child(&self, [places, leaves]: [&[i64]; 2], at: usize) -> Result<(bool, i64)> {
-        let entry = |column: &[i64]| {
-            column.get(at).copied().ok_or_else(|| Error::damaged("the columns of the trees differ in length"))
-        };
+        let entry = |column: &[i64]| column.get(at).copied().ok_or_else(wrong);
         Ok((entry(leaves)? != 0, entry(places)?))
     }
 
     /// The split at a place, whose children get the places from `first` on.
     fn split(&self, at: usize, first: usize) -> Result<(Split, &'static str)> {
-        let wrong = || Error::damaged("the columns of the trees differ in length");
         let modes = [
             "BRANCH_LEQ",
             "BRANCH_LT",
@@ -394,11 +393,7 @@ impl Places<'_> {
         let mode =
             self.modes.get(at).copied().and_then(place).and_then(|mode| modes.get(mode)).ok_or_else(wrong)?;
         let split = Split {
-            feature: self
-                .features
-                .get(at)
-                .and_then(|feature| usize::try_from(*feature).ok())
-                .ok_or_else(wrong)?,
+            feature: place_at(self.features, at)?,
             value: *self.splits.get(at).ok_or_else(wrong)?,
             missing_yes: self.missing.get(at).is_some_and(|missing| *missing != 0),
             yes: first,

@@ -54,7 +54,6 @@ pub(super) struct Tensor {
     pub(super) double: bool,
 }
 
-/// The graph of a model.
 pub(super) fn graph(model: &ModelProto) -> Result<Graph<'_>> {
     let graph = model.graph.as_ref().ok_or_else(|| Error::damaged("the ONNX model has no graph"))?;
     within("inputs or outputs", graph.input.len().max(graph.output.len()), GRAPH_ENDS)?;
@@ -148,7 +147,6 @@ impl Node<'_> {
         )
     }
 
-    /// The tensor of an attribute.
     pub(super) fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.attributes.get(name)?.tensor.as_ref()
     }

@@ -1,7 +1,7 @@
 //! What PostgreSQL's clients ask about tables by their names or numbers.
 
 use crate::functions::{BOOL, Call, FunctionSpec, LONG, TEXT, relations, spec, text};
-use crate::information_schema::{KeyKind, key_name, reference_name};
+use crate::information_schema::{KeyKind, key_name, reference_name, with_kinds};
 use crate::pg_catalog::constraints::{actions, comments, referred_columns, seen_referred};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, PUBLIC, TEMPORARY_CATALOG};
@@ -118,10 +118,8 @@ fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(oid) = call.number(0) else { return Ok(ScalarValue::Utf8(None)) };
     let place = call.number(1).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
     let found = call.constrained(oid).and_then(|(name, definition)| {
-        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
-        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
-        let (key, kind) =
-            keys.find(|(key, kind)| oids::constraint(name, &key_name(name, key, *kind)) == oid)?;
+        let (key, kind) = with_kinds(&definition)
+            .find(|(key, kind)| oids::constraint(name, &key_name(name, key, *kind)) == oid)?;
         Some(match place.checked_sub(1) {
             Some(place) => key.columns.get(place).cloned().unwrap_or_default(),
             None => {
@@ -139,12 +137,9 @@ fn index_text(call: &Call<'_>) -> Result<ScalarValue> {
 }
 
 fn constraint(oid: i64, name: &EntryName, definition: &Definition) -> Option<String> {
-    let named = |key: &Key, kind| oids::constraint(name, &key_name(name, key, kind)) == oid;
-    if let Some(key) = definition.primary_key.iter().find(|key| named(key, KeyKind::Primary)) {
-        return Some(format!("PRIMARY KEY ({})", key.columns.join(", ")));
-    }
-    if let Some(key) = definition.unique.iter().find(|key| named(key, KeyKind::Unique)) {
-        return Some(format!("UNIQUE ({})", key.columns.join(", ")));
+    let is_asked = |(key, kind): &(&Key, KeyKind)| oids::constraint(name, &key_name(name, key, *kind)) == oid;
+    if let Some((key, kind)) = with_kinds(definition).find(is_asked) {
+        return Some(format!("{} ({})", kind.in_sql(), key.columns.join(", ")));
     }
     let check = definition.checks.iter().find(|check| oids::constraint(name, &check.name) == oid)?;
     Some(format!("CHECK ({})", check.sql))

@@ -14,22 +14,12 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
 ];
 
 /// Names of types as the standard has them, where they differ from PostgreSQL's own.
-const STANDARD: [(&str, &str); 14] = [
-    ("any", "\"any\""),
-    ("bool", "boolean"),
-    ("bpchar", "character"),
-    ("char", "\"char\""),
-    ("float4", "real"),
-    ("float8", "double precision"),
-    ("int2", "smallint"),
-    ("int4", "integer"),
-    ("int8", "bigint"),
-    ("time", "time without time zone"),
-    ("timestamp", "timestamp without time zone"),
-    ("timestamptz", "timestamp with time zone"),
-    ("timetz", "time with time zone"),
-    ("varchar", "character varying"),
-];
+const STANDARD: &[(&str, &str)] = crate::pairs! {
+    "any" "\"any\"", "bool" "boolean", "bpchar" "character", "char" "\"char\"", "float4" "real",
+    "float8" "double precision", "int2" "smallint", "int4" "integer", "int8" "bigint",
+    "time" "time without time zone", "timestamp" "timestamp without time zone",
+    "timestamptz" "timestamp with time zone", "timetz" "time with time zone", "varchar" "character varying",
+};
 
 fn format_type(call: &Call<'_>) -> Result<ScalarValue> {
     match call.number(0) {

@@ -27,29 +27,15 @@ pub(crate) static FUNCTIONS: &[FunctionSpec] = &[
     spec("release_all_locks", (0, 0), LONG, |call| {
         Ok(ScalarValue::from(i64::try_from(call.facts.locks.release_all()).unwrap_or(i64::MAX)))
     }),
-    spec("pg_advisory_lock", KEYS, TEXT, |call| {
-        wait_for(call, Taken::new(LockMode::Exclusive, Scope::Session))
-    }),
-    spec("pg_advisory_lock_shared", KEYS, TEXT, |call| {
-        wait_for(call, Taken::new(LockMode::Shared, Scope::Session))
-    }),
-    spec("pg_advisory_xact_lock", KEYS, TEXT, |call| {
-        wait_for(call, Taken::new(LockMode::Exclusive, Scope::Transaction))
-    }),
-    spec("pg_advisory_xact_lock_shared", KEYS, TEXT, |call| {
-        wait_for(call, Taken::new(LockMode::Shared, Scope::Transaction))
-    }),
-    spec("pg_try_advisory_lock", KEYS, BOOL, |call| {
-        try_now(call, Taken::new(LockMode::Exclusive, Scope::Session))
-    }),
-    spec("pg_try_advisory_lock_shared", KEYS, BOOL, |call| {
-        try_now(call, Taken::new(LockMode::Shared, Scope::Session))
-    }),
-    spec("pg_try_advisory_xact_lock", KEYS, BOOL, |call| {
-        try_now(call, Taken::new(LockMode::Exclusive, Scope::Transaction))
-    }),
+    spec("pg_advisory_lock", KEYS, TEXT, |call| wait_for(call, Taken::EXCLUSIVE)),
+    spec("pg_advisory_lock_shared", KEYS, TEXT, |call| wait_for(call, Taken::SHARED)),
+    spec("pg_advisory_xact_lock", KEYS, TEXT, |call| wait_for(call, Taken::EXCLUSIVE.in_transaction())),
+    spec("pg_advisory_xact_lock_shared", KEYS, TEXT, |call| wait_for(call, Taken::SHARED.in_transaction())),
+    spec("pg_try_advisory_lock", KEYS, BOOL, |call| try_now(call, Taken::EXCLUSIVE)),
+    spec("pg_try_advisory_lock_shared", KEYS, BOOL, |call| try_now(call, Taken::SHARED)),
+    spec("pg_try_advisory_xact_lock", KEYS, BOOL, |call| try_now(call, Taken::EXCLUSIVE.in_transaction())),
     spec("pg_try_advisory_xact_lock_shared", KEYS, BOOL, |call| {
-        try_now(call, Taken::new(LockMode::Shared, Scope::Transaction))
+        try_now(call, Taken::SHARED.in_transaction())
     }),
     spec("pg_advisory_unlock", KEYS, BOOL, |call| unlock(call, LockMode::Exclusive)),
     spec("pg_advisory_unlock_shared", KEYS, BOOL, |call| unlock(call, LockMode::Shared)),
@@ -75,8 +61,11 @@ struct Taken {
 }
 
 impl Taken {
-    fn new(mode: LockMode, scope: Scope) -> Self {
-        Self { mode, scope }
+    const EXCLUSIVE: Self = Self { mode: LockMode::Exclusive, scope: Scope::Session };
+    const SHARED: Self = Self { mode: LockMode::Shared, scope: Scope::Session };
+
+    fn in_transaction(self) -> Self {
+        Self { scope: Scope::Transaction, ..self }
     }
 
     fn by(self, call: &Call<'_>, key: &LockKey) -> Result<bool> {
@@ -133,7 +122,7 @@ fn name(call: &Call<'_>) -> Result<LockKey> {
 
 /// 1 for a lock that was taken within so many seconds, 0 for one that others hold.
 fn get_lock(call: &Call<'_>) -> Result<ScalarValue> {
-    let (key, taken) = (name(call)?, Taken::new(LockMode::Exclusive, Scope::Session));
+    let (key, taken) = (name(call)?, Taken::EXCLUSIVE);
     let seconds = match call.arguments.get(1).map(|value| value.cast_to(&DataType::Float64)).transpose()? {
         Some(ScalarValue::Float64(Some(seconds))) => seconds,
         _ => return Ok(ScalarValue::Int64(None)),

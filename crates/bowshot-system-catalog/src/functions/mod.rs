@@ -63,7 +63,6 @@ pub trait TableLookup: std::fmt::Debug + Send + Sync {
     /// The name by which rights on a table of files go.
     fn file_table(&self, name: &EntryName) -> EntryName;
 
-    /// Names of the tables of files.
     fn file_names(&self) -> Vec<String>;
 
     /// Names of the tables in schema `system`.

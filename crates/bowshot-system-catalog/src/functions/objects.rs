@@ -130,27 +130,13 @@ fn visible(call: &Call<'_>, is_there: impl Fn(i64) -> bool) -> Result<ScalarValu
 }
 
 /// Names of types that PostgreSQL reads, beside its own.
-const SPELLINGS: [(&str, &str); 19] = [
-    ("bigint", "int8"),
-    ("boolean", "bool"),
-    ("char", "bpchar"),
-    ("character", "bpchar"),
-    ("character varying", "varchar"),
-    ("dec", "numeric"),
-    ("decimal", "numeric"),
-    ("double precision", "float8"),
-    ("float", "float8"),
-    ("int", "int4"),
-    ("integer", "int4"),
-    ("real", "float4"),
-    ("smallint", "int2"),
-    ("string", "text"),
-    ("time without time zone", "time"),
-    ("timestamp with time zone", "timestamptz"),
-    ("timestamp without time zone", "timestamp"),
-    ("double", "float8"),
-    ("blob", "bytea"),
-];
+const SPELLINGS: &[(&str, &str)] = crate::pairs! {
+    "bigint" "int8", "boolean" "bool", "char" "bpchar", "character" "bpchar", "character varying" "varchar",
+    "dec" "numeric", "decimal" "numeric", "double precision" "float8", "float" "float8", "int" "int4",
+    "integer" "int4", "real" "float4", "smallint" "int2", "string" "text", "time without time zone" "time",
+    "timestamp with time zone" "timestamptz", "timestamp without time zone" "timestamp", "double" "float8",
+    "blob" "bytea",
+};
 
 fn type_number(call: &Call<'_>, written: &str) -> Option<i64> {
     let (plain, is_array) = match written.split_once('[') {

@@ -157,7 +157,6 @@ fn text_of_name(call: &Call<'_>, table: &EntryName, name: &str) -> String {
     if is_visible { name } else { format!("{}.{name}", quoted(&table.schema)) }
 }
 
-/// The table that an index belongs to.
 pub(crate) fn index(call: &Call<'_>, oid: i64) -> Option<EntryName> {
     let (table, definition) = call.constrained(oid)?;
     let is_key = named(table, &definition).iter().any(|index| oids::constraint(table, index) == oid);

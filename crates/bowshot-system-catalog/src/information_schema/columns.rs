@@ -4,7 +4,7 @@
 use crate::CatalogView;
 use crate::client::Flavour;
 use crate::information_schema::tables::{full, yes};
-use crate::lazy_table::{Cell, Defined, Make, Rows, cells, columns};
+use crate::lazy_table::{Cell, Defined, Make, Rows, cells, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::attributes;
 use bowshot_api::catalog_names::DEFAULT_CATALOG;
@@ -15,18 +15,14 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-pub(crate) static COLUMNS: Defined = Defined {
-    name: "columns",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, column_name Text, ordinal_position Count,
-        column_default Text, is_nullable Text, data_type Text, character_maximum_length Count,
-        character_octet_length Count, numeric_precision Count, numeric_precision_radix Int,
-        numeric_scale Count, datetime_precision Count, interval_type Text, character_set_name Text,
-        collation_name Text, udt_catalog Text, udt_schema Text, udt_name Text, is_identity Text,
-        is_generated Text, generation_expression Text, is_updatable Text, column_type Text, column_key Text,
-        extra Text, column_comment Text
-    ],
-    rows: Make::Later(made),
+pub(crate) static TABLES: &[Defined] = tables! {
+    columns: table_catalog Text, table_schema Text, table_name Text, column_name Text,
+        ordinal_position Count, column_default Text, is_nullable Text, data_type Text,
+        character_maximum_length Count, character_octet_length Count, numeric_precision Count,
+        numeric_precision_radix Int, numeric_scale Count, datetime_precision Count, interval_type Text,
+        character_set_name Text, collation_name Text, udt_catalog Text, udt_schema Text, udt_name Text,
+        is_identity Text, is_generated Text, generation_expression Text, is_updatable Text,
+        column_type Text, column_key Text, extra Text, column_comment Text => Make::Later(made);
 };
 
 fn made<'a>(visible: &'a CatalogView, about: &'a About, rows: &'a mut Rows) -> BoxFuture<'a, Result<()>> {

@@ -3,70 +3,32 @@
 use crate::CatalogView;
 use crate::information_schema::tables::full;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns};
+use crate::lazy_table::{Cell, Defined, Rows, cells, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::constraints::{referred_columns, seen_referred};
-use bowshot_tables::{Entry, EntryName, Key, Reference};
+use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 
-pub(crate) static TABLE_CONSTRAINTS: Defined = Defined {
-    name: "table_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, table_catalog Text,
-        table_schema Text, table_name Text, constraint_type Text, is_deferrable Text, initially_deferred Text,
-        enforced Text, nulls_distinct Text
-    ],
-    rows: Now(constraints),
-};
-
-pub(crate) static KEY_COLUMN_USAGE: Defined = Defined {
-    name: "key_column_usage",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, table_catalog Text,
-        table_schema Text, table_name Text, column_name Text, ordinal_position Int,
+pub(crate) static TABLES: &[Defined] = tables! {
+    table_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        table_catalog Text, table_schema Text, table_name Text, constraint_type Text, is_deferrable Text,
+        initially_deferred Text, enforced Text, nulls_distinct Text => Now(constraints);
+    key_column_usage: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        table_catalog Text, table_schema Text, table_name Text, column_name Text, ordinal_position Int,
         position_in_unique_constraint Int, referenced_table_schema Text, referenced_table_name Text,
-        referenced_column_name Text
-    ],
-    rows: Now(key_columns),
-};
-
-/// MySQL's table of indexes: keys, since there are no indexes.
-pub(crate) static STATISTICS: Defined = Defined {
-    name: "statistics",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, non_unique Int, index_schema Text,
+        referenced_column_name Text => Now(key_columns);
+    // MySQL's table of indexes: keys, since there are no indexes.
+    statistics: table_catalog Text, table_schema Text, table_name Text, non_unique Int, index_schema Text,
         index_name Text, seq_in_index Int, column_name Text, collation Text, cardinality Int, nullable Text,
-        index_type Text, index_comment Text
-    ],
-    rows: Now(statistics),
-};
-
-pub(crate) static CONSTRAINT_COLUMN_USAGE: Defined = Defined {
-    name: "constraint_column_usage",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, column_name Text, constraint_catalog Text,
-        constraint_schema Text, constraint_name Text
-    ],
-    rows: Now(usage),
-};
-
-pub(crate) static REFERENTIAL_CONSTRAINTS: Defined = Defined {
-    name: "referential_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, unique_constraint_catalog Text,
-        unique_constraint_schema Text, unique_constraint_name Text, match_option Text, update_rule Text,
-        delete_rule Text,
+        index_type Text, index_comment Text => Now(statistics);
+    constraint_column_usage: table_catalog Text, table_schema Text, table_name Text, column_name Text,
+        constraint_catalog Text, constraint_schema Text, constraint_name Text => Now(usage);
+    referential_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        unique_constraint_catalog Text, unique_constraint_schema Text, unique_constraint_name Text,
+        match_option Text, update_rule Text, delete_rule Text,
         // MySQL's.
-        table_name Text, referenced_table_name Text
-    ],
-    rows: Now(referential),
-};
-
-pub(crate) static CHECK_CONSTRAINTS: Defined = Defined {
-    name: "check_constraints",
-    columns: columns![
-        constraint_catalog Text, constraint_schema Text, constraint_name Text, check_clause Text, table_name Text
-    ],
-    rows: Now(checks),
+        table_name Text, referenced_table_name Text => Now(referential);
+    check_constraints: constraint_catalog Text, constraint_schema Text, constraint_name Text,
+        check_clause Text, table_name Text => Now(checks);
 };
 
 /// What a key is called: PostgreSQL's name where the user gave none.
@@ -84,12 +46,21 @@ pub enum KeyKind {
     Unique,
 }
 
-/// All keys of a table with their names.
+impl KeyKind {
+    pub(crate) fn in_sql(self) -> &'static str {
+        if self == Self::Primary { "PRIMARY KEY" } else { "UNIQUE" }
+    }
+}
+
 pub(crate) fn keys(listed: &Listed) -> Vec<(String, &Key, KeyKind)> {
-    let Some(definition) = listed.definition() else { return Vec::new() };
-    let named = |key, kind| (key_name(&listed.name, key, kind), key, kind);
-    let primary = definition.primary_key.iter().map(|key| named(key, KeyKind::Primary));
-    primary.chain(definition.unique.iter().map(|key| named(key, KeyKind::Unique))).collect()
+    let keys = listed.definition().into_iter().flat_map(|definition| with_kinds(definition));
+    keys.map(|(key, kind)| (key_name(&listed.name, key, kind), key, kind)).collect()
+}
+
+/// The keys of a table, the primary one first.
+pub(crate) fn with_kinds(definition: &Definition) -> impl Iterator<Item = (&Key, KeyKind)> {
+    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
+    primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)))
 }
 
 /// What a pointer to another table is called.
@@ -110,8 +81,7 @@ fn constraint(listed: &Listed, name: &str) -> [Cell; 3] {
 /// The names of all constraints of a table, with their kinds.
 fn of_table(listed: &Listed) -> Vec<(String, &'static str)> {
     let Some(definition) = listed.definition() else { return Vec::new() };
-    let kind = |kind| if kind == KeyKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
-    let mut all: Vec<_> = keys(listed).into_iter().map(|(name, _, of)| (name, kind(of))).collect();
+    let mut all: Vec<_> = keys(listed).into_iter().map(|(name, _, kind)| (name, kind.in_sql())).collect();
     all.extend(definition.checks.iter().map(|check| (check.name.clone(), "CHECK")));
     let foreign = references(listed).iter();
     all.extend(foreign.map(|reference| (reference_name(&listed.name, reference), "FOREIGN KEY")));
@@ -225,10 +195,7 @@ fn referential(visible: &CatalogView, about: &About, rows: &mut Rows) {
 fn unique_name(visible: &CatalogView, listed: &Listed, reference: &Reference) -> [Cell; 3] {
     let found = pointed_to(visible, listed, reference).and_then(|(other, columns)| {
         let Some(Entry::Table(table)) = visible.pinned.entry(&other) else { return None };
-        let definition = table.definition();
-        let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
-        let mut keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
-        let (key, kind) = keys.find(|(key, _)| key.columns == columns)?;
+        let (key, kind) = with_kinds(table.definition()).find(|(key, _)| key.columns == columns)?;
         let name = key_name(&other, key, kind);
         Some(cells![other.catalog, other.schema, name])
     });

@@ -9,10 +9,10 @@ mod tables;
 
 pub(crate) use columns::type_name;
 pub use keys::{KeyKind, key_name, reference_name};
-pub(crate) use keys::{keys as keys_of, references};
+pub(crate) use keys::{keys as keys_of, references, with_kinds};
 
 use crate::CatalogView;
-use crate::lazy_table::{Defined, absent};
+use crate::lazy_table::{Defined, tables};
 use crate::pg_catalog::sequences;
 use async_trait::async_trait;
 use datafusion::catalog::information_schema::InformationSchemaProvider;
@@ -21,35 +21,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
-/// The tables that are made here.
-static DEFINED: &[&Defined] = &[
-    &tables::TABLES,
-    &tables::VIEWS,
-    &tables::SCHEMATA,
-    &tables::CHARACTER_SETS,
-    &tables::COLLATIONS,
-    &tables::CATALOG_NAME,
-    &tables::ROLES,
-    &columns::COLUMNS,
-    &keys::TABLE_CONSTRAINTS,
-    &keys::KEY_COLUMN_USAGE,
-    &keys::STATISTICS,
-    &keys::CONSTRAINT_COLUMN_USAGE,
-    &keys::CHECK_CONSTRAINTS,
-    &keys::REFERENTIAL_CONSTRAINTS,
-    &privileges::TABLE_PRIVILEGES,
-    &privileges::COLUMN_PRIVILEGES,
-    &sequences::STANDARD,
-    &mysql::COLLATIONS_OF_SETS,
-    &mysql::ENGINES,
-    &mysql::KEYWORDS,
-    &mysql::PROCESSLIST,
-    &mysql::SCHEMA_PRIVILEGES,
-    &mysql::USER_PRIVILEGES,
-];
-
 /// There are no tablespaces, partitions, events, histograms and triggers.
-static ABSENT: &[Defined] = absent! {
+static ABSENT: &[Defined] = tables! {
     column_statistics: schema_name Text, table_name Text, column_name Text, histogram Text;
     events: event_catalog Text, event_schema Text, event_name Text, definer Text, time_zone Text,
         event_body Text, event_definition Text, event_type Text, execute_at Text, interval_value Text,
@@ -83,7 +56,8 @@ static ABSENT: &[Defined] = absent! {
 const OF_FUNCTIONS: [&str; 2] = ["parameters", "routines"];
 
 fn all() -> impl Iterator<Item = &'static Defined> {
-    DEFINED.iter().copied().chain(ABSENT)
+    let own = [tables::TABLES, columns::TABLES, keys::TABLES, privileges::TABLES, sequences::STANDARD];
+    own.into_iter().chain([mysql::TABLES, ABSENT]).flatten()
 }
 
 /// Names of all tables.

@@ -2,54 +2,39 @@
 
 use crate::information_schema::tables::yes;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, cells, columns};
+use crate::lazy_table::{Cell, Defined, cells, tables};
 use crate::system::access::rights;
 use bowshot_sql::Privilege;
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 
-pub(super) static ENGINES: Defined = Defined {
-    name: "engines",
-    columns: columns![
-        engine Text, support Text, comment Text, transactions Text, xa Text, savepoints Text
-    ],
-    rows: Now(|_, _, rows| {
+pub(crate) static TABLES: &[Defined] = tables! {
+    engines: engine Text, support Text, comment Text, transactions Text, xa Text, savepoints Text
+    => Now(|_, _, rows| {
         let about = "Arrow in memory and Parquet files";
         rows.add(["Bowshot", "DEFAULT", about, "YES", "NO", "YES"].map(Cell::from));
-    }),
-};
+    });
 
-/// The session that asks; of others `system.sessions` tells.
-pub(super) static PROCESSLIST: Defined = Defined {
-    name: "processlist",
-    columns: columns![
-        id Long, user Text, host Text, db Text, command Text, time Long, state Text, info Text
-    ],
-    rows: Now(|visible, _, rows| {
+    // The session that asks; of others `system.sessions` tells.
+    processlist: id Long, user Text, host Text, db Text, command Text, time Long, state Text, info Text
+    => Now(|visible, _, rows| {
         let (id, user, schema) = (visible.number(), &visible.principal.name, visible.default_names().1);
         rows.add(cells![id, user, "", schema, "Query", 0, "executing"]);
-    }),
-};
+    });
 
-/// Rights on everything, and on schemas. Those on tables have a table of the standard.
-pub(super) static USER_PRIVILEGES: Defined = Defined {
-    name: "user_privileges",
-    columns: columns![grantee Text, table_catalog Text, privilege_type Text, is_grantable Text],
-    rows: Now(|visible, _, rows| {
+    // Rights on everything, and on schemas. Those on tables have a table of the standard.
+    user_privileges: grantee Text, table_catalog Text, privilege_type Text, is_grantable Text
+    => Now(|visible, _, rows| {
         let all = visible.access.is_everything();
         let right = if all { "ALL PRIVILEGES" } else { "USAGE" };
         let grantee = format!("'{}'@'%'", visible.principal.name);
         rows.add(cells![grantee, "def", right, yes(all)]);
-    }),
-};
+    });
 
-pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
-    name: "schema_privileges",
-    columns: columns![
-        grantee Text, table_catalog Text, table_schema Text, privilege_type Text, is_grantable Text
-    ],
-    rows: Now(|visible, _, rows| {
+    schema_privileges: grantee Text, table_catalog Text, table_schema Text, privilege_type Text,
+        is_grantable Text
+    => Now(|visible, _, rows| {
         for right in rights(&visible.access) {
             let ([_, schema], None) = (right.place.as_slice(), &right.columns) else { continue };
             let privilege = right.privilege;
@@ -57,13 +42,10 @@ pub(super) static SCHEMA_PRIVILEGES: Defined = Defined {
             let grantee = format!("'{}'@'%'", right.grantee);
             rows.add(cells![grantee, "def", schema, name, yes(right.grantable)]);
         }
-    }),
-};
+    });
 
-pub(super) static KEYWORDS: Defined = Defined {
-    name: "keywords",
-    columns: columns![word Text, reserved Int],
-    rows: Now(|_, _, rows| {
+    keywords: word Text, reserved Int
+    => Now(|_, _, rows| {
         let is_reserved = |word: &str| {
             let all = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
             all.into_iter().any(|reserved| format!("{reserved:?}") == word)
@@ -71,13 +53,10 @@ pub(super) static KEYWORDS: Defined = Defined {
         for word in ALL_KEYWORDS {
             rows.add(cells![*word, i32::from(is_reserved(word))]);
         }
-    }),
-};
+    });
 
-pub(super) static COLLATIONS_OF_SETS: Defined = Defined {
-    name: "collation_character_set_applicability",
-    columns: columns![collation_name Text, character_set_name Text],
-    rows: Now(|_, _, rows| {
+    collation_character_set_applicability: collation_name Text, character_set_name Text
+    => Now(|_, _, rows| {
         rows.add(cells!["utf8mb4_bin", "utf8mb4"]);
-    }),
+    });
 };

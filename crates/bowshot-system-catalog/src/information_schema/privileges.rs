@@ -3,7 +3,7 @@
 
 use crate::CatalogView;
 use crate::information_schema::tables::{full, yes};
-use crate::lazy_table::{Cell, Defined, Make, Rows, columns};
+use crate::lazy_table::{Cell, Defined, Make, Rows, tables};
 use crate::listing::{About, Listed, What};
 use crate::system::access::{Right, rights};
 use bowshot_sql::Privilege;
@@ -15,22 +15,11 @@ const OF_TABLES: [Privilege; 4] =
     [Privilege::Select, Privilege::Insert, Privilege::Update, Privilege::Delete];
 const OF_COLUMNS: [Privilege; 3] = [Privilege::Select, Privilege::Insert, Privilege::Update];
 
-pub(crate) static TABLE_PRIVILEGES: Defined = Defined {
-    name: "table_privileges",
-    columns: columns![
-        grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text,
-        privilege_type Text, is_grantable Text, with_hierarchy Text
-    ],
-    rows: Make::Now(of_tables),
-};
-
-pub(crate) static COLUMN_PRIVILEGES: Defined = Defined {
-    name: "column_privileges",
-    columns: columns![
-        grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text, column_name Text,
-        privilege_type Text, is_grantable Text
-    ],
-    rows: Make::Later(of_columns),
+pub(crate) static TABLES: &[Defined] = tables! {
+    table_privileges: grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text,
+        privilege_type Text, is_grantable Text, with_hierarchy Text => Make::Now(of_tables);
+    column_privileges: grantor Text, grantee Text, table_catalog Text, table_schema Text, table_name Text,
+        column_name Text, privilege_type Text, is_grantable Text => Make::Later(of_columns);
 };
 
 /// The rights on one table, and which of them each gives.

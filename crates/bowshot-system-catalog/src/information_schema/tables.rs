@@ -3,13 +3,11 @@
 use crate::CatalogView;
 use crate::information_schema::columns::comment;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
+use crate::lazy_table::{Cell, Defined, Rows, cells, replace, tables};
 use crate::listing::{About, Listed, What};
 
-pub(crate) static TABLES: Defined = Defined {
-    name: "tables",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, table_type Text,
+pub(crate) static TABLES: &[Defined] = tables! {
+    tables: table_catalog Text, table_schema Text, table_name Text, table_type Text,
         self_referencing_column_name Text, reference_generation Text, user_defined_type_catalog Text,
         user_defined_type_schema Text, user_defined_type_name Text, is_insertable_into Text, is_typed Text,
         commit_action Text, table_comment Text,
@@ -17,68 +15,37 @@ pub(crate) static TABLES: Defined = Defined {
         create_options Text, engine Text, version Count, row_format Text, table_rows Count,
         avg_row_length Count, data_length Count, max_data_length Count, index_length Count, data_free Count,
         auto_increment Count, create_time Text, update_time Text, check_time Text, table_collation Text,
-        checksum Count
-    ],
-    rows: Now(tables),
-};
-
-pub(crate) static VIEWS: Defined = Defined {
-    name: "views",
-    columns: columns![
-        table_catalog Text, table_schema Text, table_name Text, view_definition Text, check_option Text,
+        checksum Count => Now(tables);
+    views: table_catalog Text, table_schema Text, table_name Text, view_definition Text, check_option Text,
         is_updatable Text, is_insertable_into Text,
         // MySQL's, which dumps ask for.
         definer Text, security_type Text, character_set_client Text, collation_connection Text
-    ],
-    rows: Now(views),
-};
-
-pub(crate) static SCHEMATA: Defined = Defined {
-    name: "schemata",
-    columns: columns![
-        catalog_name Text, schema_name Text, schema_owner Text, default_character_set_catalog Text,
+        => Now(views);
+    schemata: catalog_name Text, schema_name Text, schema_owner Text, default_character_set_catalog Text,
         default_character_set_schema Text, default_character_set_name Text, sql_path Text,
         // MySQL's: clients compare with it, as texts are compared anyway.
-        default_collation_name Text
-    ],
-    rows: Now(schemata),
-};
+        default_collation_name Text => Now(schemata);
 
-pub(crate) static CHARACTER_SETS: Defined = Defined {
-    name: "character_sets",
-    columns: columns![
-        character_set_catalog Text, character_set_schema Text, character_set_name Text,
+    character_sets: character_set_catalog Text, character_set_schema Text, character_set_name Text,
         character_repertoire Text, form_of_use Text, default_collate_name Text, maxlen Int
-    ],
-    rows: Now(|_, _, rows| {
+    => Now(|_, _, rows| {
         rows.add(cells![Cell::Null, Cell::Null, "UTF8", "UCS", "UTF8", "C", 4]);
-    }),
-};
+    });
 
-pub(crate) static COLLATIONS: Defined = Defined {
-    name: "collations",
-    columns: columns![
-        collation_catalog Text, collation_schema Text, collation_name Text, pad_attribute Text
-    ],
-    rows: Now(|_, _, rows| {
+    collations: collation_catalog Text, collation_schema Text, collation_name Text, pad_attribute Text
+    => Now(|_, _, rows| {
         rows.add(cells![Cell::Null, "pg_catalog", "C", "NO PAD"]);
-    }),
-};
+    });
 
-pub(crate) static CATALOG_NAME: Defined = Defined {
-    name: "information_schema_catalog_name",
-    columns: columns![catalog_name Text],
-    rows: Now(|visible, _, rows| {
+    information_schema_catalog_name: catalog_name Text
+    => Now(|visible, _, rows| {
         rows.add([visible.default_names().0.into()]);
-    }),
-};
+    });
 
-pub(crate) static ROLES: Defined = Defined {
-    name: "enabled_roles",
-    columns: columns![role_name Text],
-    rows: Now(|visible, _, rows| {
+    enabled_roles: role_name Text
+    => Now(|visible, _, rows| {
         rows.add([Cell::from(&visible.principal.name)]);
-    }),
+    });
 };
 
 /// Catalog, schema and name, as most tables begin with them.

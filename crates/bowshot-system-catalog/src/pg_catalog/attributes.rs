@@ -4,7 +4,7 @@ use crate::CatalogView;
 use crate::functions::relations::quoted;
 use crate::information_schema::keys_of;
 use crate::lazy_table::Make::{Later, Now};
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
+use crate::lazy_table::{Cell, Defined, Rows, cells, replace, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::classes::here;
 use crate::pg_catalog::constraints::comments;
@@ -20,22 +20,15 @@ use futures::future::BoxFuture;
 const PG_CLASS: i64 = 1259;
 const PG_CONSTRAINT: i64 = 2606;
 
-pub(crate) static ATTRIBUTE: Defined = Defined {
-    name: "pg_attribute",
-    columns: columns![
-        attrelid Long, attname Text, atttypid Long, attlen Short, attnum Short, attcacheoff Int,
+pub(crate) static TABLES: &[Defined] = tables! {
+    pg_attribute: attrelid Long, attname Text, atttypid Long, attlen Short, attnum Short, attcacheoff Int,
         atttypmod Int, attndims Short, attbyval Bool, attalign Text, attstorage Text, attcompression Text,
         attnotnull Bool, atthasdef Bool, atthasmissing Bool, attidentity Text, attgenerated Text,
         attisdropped Bool, attislocal Bool, attinhcount Short, attcollation Long, attstattarget Short,
-        attacl Texts, attoptions Texts, attfdwoptions Texts, attmissingval Texts
-    ],
-    rows: Later(attributes),
-};
+        attacl Texts, attoptions Texts, attfdwoptions Texts, attmissingval Texts => Later(attributes);
 
-pub(crate) static ATTRDEF: Defined = Defined {
-    name: "pg_attrdef",
-    columns: columns![oid Long, adrelid Long, adnum Short, adbin Text],
-    rows: Now(|visible, about, rows| {
+    pg_attrdef: oid Long, adrelid Long, adnum Short, adbin Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             let oid = oids::table(&listed.name);
@@ -45,13 +38,10 @@ pub(crate) static ATTRDEF: Defined = Defined {
                 rows.add(cells![own, oid, position + 1, default]);
             }
         }
-    }),
-};
+    });
 
-pub(crate) static DESCRIPTION: Defined = Defined {
-    name: "pg_description",
-    columns: columns![objoid Long, classoid Long, objsubid Int, description Text],
-    rows: Now(|visible, about, rows| {
+    pg_description: objoid Long, classoid Long, objsubid Int, description Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let oid = oids::table(&listed.name);
             if let Some(comment) = listed.comment() {
@@ -68,7 +58,7 @@ pub(crate) static DESCRIPTION: Defined = Defined {
                 rows.add(cells![oid, PG_CONSTRAINT, 0, comment]);
             }
         }
-    }),
+    });
 };
 
 fn attributes<'a>(

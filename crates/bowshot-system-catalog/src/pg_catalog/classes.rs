@@ -3,7 +3,7 @@
 use crate::CatalogView;
 use crate::information_schema::keys_of;
 use crate::lazy_table::Make::{Later, Now};
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
+use crate::lazy_table::{Cell, Defined, Rows, cells, replace, tables};
 use crate::listing::{About, Listed};
 use crate::pg_catalog::oids;
 use bowshot_api::catalog_names::{PG_TEMP, TEMPORARY_CATALOG};
@@ -11,10 +11,9 @@ use bowshot_tables::EntryName;
 use datafusion::error::Result;
 use futures::future::BoxFuture;
 
-pub(crate) static NAMESPACE: Defined = Defined {
-    name: "pg_namespace",
-    columns: columns![oid Long, nspname Text, nspowner Long, nspacl Texts],
-    rows: Now(|visible, _, rows| {
+pub(crate) static TABLES: &[Defined] = tables! {
+    pg_namespace: oid Long, nspname Text, nspowner Long, nspacl Texts
+    => Now(|visible, _, rows| {
         let current = visible.default_names().0;
         let is_here = |catalog: &str| catalog == current || catalog == TEMPORARY_CATALOG;
         for (catalog, schema) in visible.schemas_within(is_here) {
@@ -23,62 +22,43 @@ pub(crate) static NAMESPACE: Defined = Defined {
             let name = if catalog == TEMPORARY_CATALOG { PG_TEMP } else { schema.as_str() };
             rows.add(cells![oid, name, oids::OWNER]);
         }
-    }),
-};
+    });
 
-pub(crate) static CLASS: Defined = Defined {
-    name: "pg_class",
-    columns: columns![
-        oid Long, relname Text, relnamespace Long, reltype Long, reloftype Long, relowner Long, relam Long,
-        relfilenode Long, reltablespace Long, relpages Int, reltuples Long, relallvisible Int,
+    pg_class: oid Long, relname Text, relnamespace Long, reltype Long, reloftype Long, relowner Long,
+        relam Long, relfilenode Long, reltablespace Long, relpages Int, reltuples Long, relallvisible Int,
         relallfrozen Int, reltoastrelid Long, relhasindex Bool, relisshared Bool, relpersistence Text,
         relkind Text, relnatts Short, relchecks Short, relhasrules Bool, relhastriggers Bool,
         relhassubclass Bool, relrowsecurity Bool, relforcerowsecurity Bool, relispopulated Bool,
         relreplident Text, relispartition Bool, relrewrite Long, relfrozenxid Long, relminmxid Long,
-        relacl Texts, reloptions Texts, relpartbound Text
-    ],
-    rows: Later(classes),
-};
+        relacl Texts, reloptions Texts, relpartbound Text => Later(classes);
 
-pub(crate) static TABLES: Defined = Defined {
-    name: "pg_tables",
-    columns: columns![
-        schemaname Text, tablename Text, tableowner Text, tablespace Text, hasindexes Bool, hasrules Bool,
-        hastriggers Bool, rowsecurity Bool
-    ],
-    rows: Now(|visible, about, rows| {
+    pg_tables: schemaname Text, tablename Text, tableowner Text, tablespace Text, hasindexes Bool,
+        hasrules Bool, hastriggers Bool, rowsecurity Bool
+    => Now(|visible, about, rows| {
         for listed in here(visible, about).into_iter().filter(|listed| kind(listed) == "r") {
             let key = listed.definition().is_some_and(|definition| definition.primary_key.is_some());
             let (EntryName { schema, name, .. }, owner) = (&listed.name, &visible.principal.name);
             rows.add(cells![schema, name, owner, Cell::Null, key, false, false, false]);
         }
-    }),
-};
+    });
 
-pub(crate) static VIEWS: Defined = Defined {
-    name: "pg_views",
-    columns: columns![schemaname Text, viewname Text, viewowner Text, definition Text],
-    rows: Now(|visible, about, rows| {
+    pg_views: schemaname Text, viewname Text, viewowner Text, definition Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(view) = listed.view() else { continue };
             rows.add(cells![&listed.name.schema, &listed.name.name, &visible.principal.name, &view.sql]);
         }
-    }),
-};
+    });
 
-pub(crate) static MATVIEWS: Defined = Defined {
-    name: "pg_matviews",
-    columns: columns![
-        schemaname Text, matviewname Text, matviewowner Text, tablespace Text, hasindexes Bool,
+    pg_matviews: schemaname Text, matviewname Text, matviewowner Text, tablespace Text, hasindexes Bool,
         ispopulated Bool, definition Text
-    ],
-    rows: Now(|visible, about, rows| {
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(sql) = listed.materialized() else { continue };
             let (EntryName { schema, name, .. }, owner) = (&listed.name, &visible.principal.name);
             rows.add(cells![schema, name, owner, Cell::Null, false, true, sql]);
         }
-    }),
+    });
 };
 
 /// The tables of the catalog in force, and the session's own: a connection of PostgreSQL's knows one database.

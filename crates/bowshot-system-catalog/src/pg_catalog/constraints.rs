@@ -2,9 +2,9 @@
 
 use crate::CatalogView;
 use crate::functions::relations;
-use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references};
+use crate::information_schema::{KeyKind, key_name, keys_of, reference_name, references, with_kinds};
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, cells, columns, replace};
+use crate::lazy_table::{Cell, Defined, cells, replace, tables};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::here;
 use crate::pg_catalog::oids;
@@ -12,16 +12,14 @@ use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_tables::{Definition, Entry, EntryName, Key, Reference};
 
-pub(crate) static CONSTRAINT: Defined = Defined {
-    name: "pg_constraint",
-    columns: columns![
-        oid Long, conname Text, connamespace Long, contype Text, condeferrable Bool, condeferred Bool,
-        conenforced Bool, convalidated Bool, conrelid Long, contypid Long, conindid Long, conparentid Long,
-        confrelid Long, confupdtype Text, confdeltype Text, confmatchtype Text, conislocal Bool,
-        coninhcount Short, connoinherit Bool, conperiod Bool, conkey Shorts, confkey Shorts, conpfeqop Longs,
-        conppeqop Longs, conffeqop Longs, confdelsetcols Shorts, conexclop Longs, conbin Text
-    ],
-    rows: Now(|visible, about, rows| {
+pub(crate) static TABLES: &[Defined] = tables! {
+    pg_constraint: oid Long, conname Text, connamespace Long, contype Text, condeferrable Bool,
+        condeferred Bool, conenforced Bool, convalidated Bool, conrelid Long, contypid Long, conindid Long,
+        conparentid Long, confrelid Long, confupdtype Text, confdeltype Text, confmatchtype Text,
+        conislocal Bool, coninhcount Short, connoinherit Bool, conperiod Bool, conkey Shorts,
+        confkey Shorts, conpfeqop Longs, conppeqop Longs, conffeqop Longs, confdelsetcols Shorts,
+        conexclop Longs, conbin Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let Some(definition) = listed.definition() else { continue };
             for (name, key, kind) in keys_of(&listed) {
@@ -37,31 +35,23 @@ pub(crate) static CONSTRAINT: Defined = Defined {
                 rows.add(foreign(visible, &listed, reference));
             }
         }
-    }),
-};
+    });
 
-pub(crate) static INDEX: Defined = Defined {
-    name: "pg_index",
-    columns: columns![
-        indexrelid Long, indrelid Long, indnatts Short, indnkeyatts Short, indisunique Bool,
+    pg_index: indexrelid Long, indrelid Long, indnatts Short, indnkeyatts Short, indisunique Bool,
         indnullsnotdistinct Bool, indisprimary Bool, indisexclusion Bool, indimmediate Bool,
         indisclustered Bool, indisvalid Bool, indcheckxmin Bool, indisready Bool, indislive Bool,
-        indisreplident Bool, indkey Vector, indcollation Oids, indclass Oids, indoption Vector, indexprs Text,
-        indpred Text
-    ],
-    rows: Now(|visible, about, rows| {
+        indisreplident Bool, indkey Vector, indcollation Oids, indclass Oids, indoption Vector,
+        indexprs Text, indpred Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             for (name, key, kind) in keys_of(&listed) {
                 rows.add(index(&listed, &name, key, kind));
             }
         }
-    }),
-};
+    });
 
-pub(crate) static INDEXES: Defined = Defined {
-    name: "pg_indexes",
-    columns: columns![schemaname Text, tablename Text, indexname Text, tablespace Text, indexdef Text],
-    rows: Now(|visible, about, rows| {
+    pg_indexes: schemaname Text, tablename Text, indexname Text, tablespace Text, indexdef Text
+    => Now(|visible, about, rows| {
         for listed in here(visible, about) {
             let (schema, table) = (&listed.name.schema, &listed.name.name);
             for (name, key, _) in keys_of(&listed) {
@@ -70,14 +60,12 @@ pub(crate) static INDEXES: Defined = Defined {
                 rows.add(cells![schema, table, name, Cell::Null, text]);
             }
         }
-    }),
+    });
 };
 
 /// The constraints of a table that are commented on, with what is said.
 pub(crate) fn comments<'a>(table: &EntryName, definition: &'a Definition) -> Vec<(String, &'a String)> {
-    let primary = definition.primary_key.iter().map(|key| (key, KeyKind::Primary));
-    let keys = primary.chain(definition.unique.iter().map(|key| (key, KeyKind::Unique)));
-    let keys = keys.map(|(key, kind)| (key_name(table, key, kind), &key.comment));
+    let keys = with_kinds(definition).map(|(key, kind)| (key_name(table, key, kind), &key.comment));
     let checks = definition.checks.iter().map(|check| (check.name.clone(), &check.comment));
     let references = definition.references.iter();
     let references = references.map(|other| (reference_name(table, other), &other.comment));

@@ -4,7 +4,7 @@
 use crate::client::Flavour;
 use crate::information_schema::type_name;
 use crate::lazy_table::Make::{Later, Now};
-use crate::lazy_table::{Cell, Defined, Kind, Rows, cells, columns};
+use crate::lazy_table::{Cell, Defined, Rows, cells, columns, tables};
 use crate::listing::{About, Listed, What};
 use crate::pg_catalog::oids;
 use crate::{CatalogView, definition_text};
@@ -14,90 +14,61 @@ use datafusion::error::Result;
 use futures::future::BoxFuture;
 
 /// Those that can be called.
-pub(crate) static FUNCTIONS: &[&Defined] = &[&COLUMNS, &DATABASES, &SCHEMAS, &SETTINGS, &TABLES, &VIEWS];
-
-pub(crate) static TABLES: Defined = Defined {
-    name: "duckdb_tables",
-    columns: columns![
-        database_name Text, database_oid Long, schema_name Text, schema_oid Long, table_name Text,
-        table_oid Long, comment Text, internal Bool, temporary Bool, has_primary_key Bool,
+pub(crate) static FUNCTIONS: &[Defined] = tables! {
+    duckdb_tables: database_name Text, database_oid Long, schema_name Text, schema_oid Long,
+        table_name Text, table_oid Long, comment Text, internal Bool, temporary Bool, has_primary_key Bool,
         estimated_size Long, column_count Long, index_count Long, check_constraint_count Long, sql Text
-    ],
-    rows: Later(tables),
-};
+        => Later(tables);
 
-pub(crate) static VIEWS: Defined = Defined {
-    name: "duckdb_views",
-    columns: columns![
-        database_name Text, database_oid Long, schema_name Text, schema_oid Long, view_name Text,
+    duckdb_views: database_name Text, database_oid Long, schema_name Text, schema_oid Long, view_name Text,
         view_oid Long, comment Text, internal Bool, temporary Bool, sql Text
-    ],
-    rows: Now(|visible, about, rows| {
+    => Now(|visible, about, rows| {
         for listed in visible.listed(about).into_iter().filter(Listed::is_view) {
             let (internal, temporary) = (listed.is_internal(), listed.is_temporary());
             let rest = cells![listed.comment(), internal, temporary, text_of(&listed, visible)];
             rows.add(names_of(&listed).into_iter().chain(rest));
         }
-    }),
-};
+    });
 
-pub(crate) static COLUMNS: Defined = Defined {
-    name: "duckdb_columns",
-    columns: columns![
-        database_name Text, database_oid Long, schema_name Text, schema_oid Long, table_name Text,
-        table_oid Long, column_name Text, column_index Int, comment Text, internal Bool, column_default Text,
-        is_nullable Bool, data_type Text, data_type_id Long, character_maximum_length Int,
-        numeric_precision Int, numeric_precision_radix Int, numeric_scale Int
-    ],
-    rows: Later(columns),
-};
+    duckdb_columns: database_name Text, database_oid Long, schema_name Text, schema_oid Long,
+        table_name Text, table_oid Long, column_name Text, column_index Int, comment Text, internal Bool,
+        column_default Text, is_nullable Bool, data_type Text, data_type_id Long,
+        character_maximum_length Int, numeric_precision Int, numeric_precision_radix Int, numeric_scale Int
+        => Later(columns);
 
-pub(crate) static SCHEMAS: Defined = Defined {
-    name: "duckdb_schemas",
-    columns: columns![
-        oid Long, database_name Text, database_oid Long, schema_name Text, comment Text, internal Bool,
-        sql Text
-    ],
-    rows: Now(|visible, _, rows| {
+    duckdb_schemas: oid Long, database_name Text, database_oid Long, schema_name Text, comment Text,
+        internal Bool, sql Text
+    => Now(|visible, _, rows| {
         for (catalog, schema) in visible.all_schemas() {
             let internal = ["information_schema", "pg_catalog", "system"].contains(&schema.as_str());
             let (oid, database) = (oids::schema(&catalog, &schema), oids::catalog(&catalog));
             rows.add(cells![oid, catalog, database, schema, Cell::Null, internal]);
         }
-    }),
-};
+    });
 
-pub(crate) static DATABASES: Defined = Defined {
-    name: "duckdb_databases",
-    columns: columns![
-        database_name Text, database_oid Long, path Text, comment Text, internal Bool, type Text,
-        readonly Bool
-    ],
-    rows: Now(|visible, _, rows| {
+    duckdb_databases: database_name Text, database_oid Long, path Text, comment Text, internal Bool,
+        type Text, readonly Bool
+    => Now(|visible, _, rows| {
         for catalog in visible.catalog_names() {
             let oid = oids::catalog(&catalog);
             rows.add(cells![catalog, oid, Cell::Null, Cell::Null, false, "bowshot", false]);
         }
-    }),
-};
+    });
 
-pub(crate) static SETTINGS: Defined = Defined {
-    name: "duckdb_settings",
-    columns: columns![name Text, value Text, description Text, input_type Text, scope Text],
-    rows: Now(|visible, _, rows| {
+    duckdb_settings: name Text, value Text, description Text, input_type Text, scope Text
+    => Now(|visible, _, rows| {
         for setting in visible.settings() {
             rows.add(cells![setting.name, setting.value, setting.text, "VARCHAR", "SESSION"]);
         }
-    }),
+    });
 };
 
-pub(crate) static SQLITE_MASTER: Defined =
-    Defined { name: "sqlite_master", columns: SQLITE_COLUMNS, rows: Now(sqlite) };
+pub(crate) static SQLITE: &[Defined] = &[of_sqlite("sqlite_master"), of_sqlite("sqlite_schema")];
 
-pub(crate) static SQLITE_SCHEMA: Defined =
-    Defined { name: "sqlite_schema", columns: SQLITE_COLUMNS, rows: Now(sqlite) };
-
-const SQLITE_COLUMNS: &[(&str, Kind)] = columns![type Text, name Text, tbl_name Text, rootpage Int, sql Text];
+const fn of_sqlite(name: &'static str) -> Defined {
+    let columns = columns![type Text, name Text, tbl_name Text, rootpage Int, sql Text];
+    Defined { name, columns, rows: Now(sqlite) }
+}
 
 /// Names and numbers of catalog, schema and table, as DuckDB's tables begin with them.
 fn names_of(listed: &Listed) -> [Cell; 6] {

@@ -1,18 +1,14 @@
 //! Functions that give rows and are asked by clients of PostgreSQL: its keywords, and what could be installed.
 
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Defined, NOTHING, cells, columns};
-use crate::pg_catalog::server;
+use crate::lazy_table::{Defined, cells, tables};
 use datafusion::sql::sqlparser::keywords::{
     ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 
-pub(crate) static FUNCTIONS: [&Defined; 4] = [&KEYWORDS, &AVAILABLE, &VERSIONS, &server::ALL_SETTINGS];
-
-static KEYWORDS: Defined = Defined {
-    name: "pg_get_keywords",
-    columns: columns![word Text, catcode Text, barelabel Bool, catdesc Text, baredesc Text],
-    rows: Now(|_, _, rows| {
+pub(crate) static FUNCTIONS: &[Defined] = tables! {
+    pg_get_keywords: word Text, catcode Text, barelabel Bool, catdesc Text, baredesc Text
+    => Now(|_, _, rows| {
         let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
         let reserved: Vec<String> = reserved.map(|word| format!("{word:?}").to_ascii_lowercase()).collect();
         for word in ALL_KEYWORDS {
@@ -23,21 +19,10 @@ static KEYWORDS: Defined = Defined {
                 if is_reserved { (false, "requires AS") } else { (true, "can be bare label") };
             rows.add(cells![word, code, bare, told, label]);
         }
-    }),
-};
+    });
 
-/// The function of that name does not know what is installed.
-static AVAILABLE: Defined = Defined {
-    name: "pg_available_extensions",
-    columns: columns![name Text, default_version Text, comment Text],
-    rows: NOTHING,
-};
-
-static VERSIONS: Defined = Defined {
-    name: "pg_available_extension_versions",
-    columns: columns![
-        name Text, version Text, superuser Bool, trusted Bool, relocatable Bool, schema Text, requires Texts,
-        comment Text
-    ],
-    rows: NOTHING,
+    // The function of that name does not know what is installed.
+    pg_available_extensions: name Text, default_version Text, comment Text;
+    pg_available_extension_versions: name Text, version Text, superuser Bool, trusted Bool,
+        relocatable Bool, schema Text, requires Texts, comment Text;
 };

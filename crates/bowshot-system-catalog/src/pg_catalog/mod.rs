@@ -25,52 +25,29 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result;
 use std::sync::Arc;
 
-static DEFINED: &[&Defined] = &[
-    &activity::ACTIVITY,
-    &activity::CURSORS,
-    &activity::USER_TABLES,
-    &attributes::ATTRIBUTE,
-    &attributes::ATTRDEF,
-    &attributes::DESCRIPTION,
-    &classes::CLASS,
-    &classes::MATVIEWS,
-    &classes::NAMESPACE,
-    &classes::TABLES,
-    &classes::VIEWS,
-    &constraints::CONSTRAINT,
-    &constraints::INDEX,
-    &constraints::INDEXES,
-    &duckdb::COLUMNS,
-    &duckdb::DATABASES,
-    &duckdb::SCHEMAS,
-    &duckdb::SETTINGS,
-    &duckdb::TABLES,
-    &duckdb::VIEWS,
-    &duckdb::SQLITE_MASTER,
-    &duckdb::SQLITE_SCHEMA,
-    &places::COLLATION,
-    &places::LANGUAGE,
-    &places::TABLESPACE,
-    &procedures::PROC,
-    &sequences::SEQUENCE,
-    &sequences::SEQUENCES,
-    &server::AM,
-    &server::AUTHID,
-    &server::DATABASE,
-    &server::ROLES,
-    &server::SETTINGS,
-    &server::USER,
-    &types::ENUM,
-    &types::TYPE,
+static GROUPS: [&[Defined]; 13] = [
+    absent::TABLES,
+    activity::TABLES,
+    attributes::TABLES,
+    classes::TABLES,
+    constraints::TABLES,
+    duckdb::FUNCTIONS,
+    duckdb::SQLITE,
+    places::TABLES,
+    procedures::TABLES,
+    sequences::TABLES,
+    server::SETTINGS,
+    server::TABLES,
+    types::TABLES,
 ];
 
 /// Tables that are functions without arguments.
 pub fn functions() -> impl Iterator<Item = &'static Defined> {
-    duckdb::FUNCTIONS.iter().copied().chain(keywords::FUNCTIONS)
+    duckdb::FUNCTIONS.iter().chain(keywords::FUNCTIONS).chain(server::FUNCTIONS)
 }
 
 fn all() -> impl Iterator<Item = &'static Defined> {
-    DEFINED.iter().copied().chain(absent::GROUPS.into_iter().flatten())
+    GROUPS.into_iter().flatten()
 }
 
 /// Names of all tables.

@@ -11,58 +11,19 @@ const PG_CATALOG: i64 = 11;
 /// Number of its superuser, who owns all.
 pub(crate) const OWNER: i64 = 10;
 /// Numbers of its own tables, which clients compare with.
-const OWN: [(&str, i64); 50] = [
-    ("pg_aggregate", 2600),
-    ("pg_am", 2601),
-    ("pg_amop", 2602),
-    ("pg_amproc", 2603),
-    ("pg_attrdef", 2604),
-    ("pg_attribute", 1249),
-    ("pg_auth_members", 1261),
-    ("pg_authid", 1260),
-    ("pg_cast", 2605),
-    ("pg_class", 1259),
-    ("pg_collation", 3456),
-    ("pg_constraint", 2606),
-    ("pg_conversion", 2607),
-    ("pg_database", 1262),
-    ("pg_default_acl", 826),
-    ("pg_depend", 2608),
-    ("pg_description", 2609),
-    ("pg_enum", 3501),
-    ("pg_event_trigger", 3466),
-    ("pg_extension", 3079),
-    ("pg_foreign_data_wrapper", 2328),
-    ("pg_foreign_server", 1417),
-    ("pg_foreign_table", 3118),
-    ("pg_index", 2610),
-    ("pg_inherits", 2611),
-    ("pg_init_privs", 3394),
-    ("pg_language", 2612),
-    ("pg_largeobject", 2613),
-    ("pg_namespace", 2615),
-    ("pg_opclass", 2616),
-    ("pg_operator", 2617),
-    ("pg_opfamily", 2753),
-    ("pg_policy", 3256),
-    ("pg_proc", 1255),
-    ("pg_publication", 6104),
-    ("pg_publication_rel", 6106),
-    ("pg_range", 3541),
-    ("pg_rewrite", 2618),
-    ("pg_sequence", 2224),
-    ("pg_statistic_ext", 3381),
-    ("pg_subscription", 6100),
-    ("pg_tablespace", 1213),
-    ("pg_transform", 3576),
-    ("pg_trigger", 2620),
-    ("pg_ts_config", 3602),
-    ("pg_ts_dict", 3600),
-    ("pg_ts_parser", 3601),
-    ("pg_ts_template", 3764),
-    ("pg_type", 1247),
-    ("pg_user_mapping", 1418),
-];
+const OWN: &[(&str, i64)] = crate::pairs! {
+    "pg_aggregate" 2600, "pg_am" 2601, "pg_amop" 2602, "pg_amproc" 2603, "pg_attrdef" 2604,
+    "pg_attribute" 1249, "pg_auth_members" 1261, "pg_authid" 1260, "pg_cast" 2605, "pg_class" 1259,
+    "pg_collation" 3456, "pg_constraint" 2606, "pg_conversion" 2607, "pg_database" 1262,
+    "pg_default_acl" 826, "pg_depend" 2608, "pg_description" 2609, "pg_enum" 3501, "pg_event_trigger" 3466,
+    "pg_extension" 3079, "pg_foreign_data_wrapper" 2328, "pg_foreign_server" 1417, "pg_foreign_table" 3118,
+    "pg_index" 2610, "pg_inherits" 2611, "pg_init_privs" 3394, "pg_language" 2612, "pg_largeobject" 2613,
+    "pg_namespace" 2615, "pg_opclass" 2616, "pg_operator" 2617, "pg_opfamily" 2753, "pg_policy" 3256,
+    "pg_proc" 1255, "pg_publication" 6104, "pg_publication_rel" 6106, "pg_range" 3541, "pg_rewrite" 2618,
+    "pg_sequence" 2224, "pg_statistic_ext" 3381, "pg_subscription" 6100, "pg_tablespace" 1213,
+    "pg_transform" 3576, "pg_trigger" 2620, "pg_ts_config" 3602, "pg_ts_dict" 3600, "pg_ts_parser" 3601,
+    "pg_ts_template" 3764, "pg_type" 1247, "pg_user_mapping" 1418,
+};
 
 /// The number of a schema.
 pub(crate) fn schema(catalog: &str, name: &str) -> i64 {
@@ -73,7 +34,6 @@ pub(crate) fn schema(catalog: &str, name: &str) -> i64 {
     }
 }
 
-/// The number of a catalog.
 pub(crate) fn catalog(name: &str) -> i64 {
     number(&["catalog", name])
 }
@@ -86,27 +46,22 @@ pub fn table(name: &EntryName) -> i64 {
     own.map_or_else(|| number(&["table", &name.catalog, &name.schema, &name.name]), |(_, oid)| *oid)
 }
 
-/// The number of the type of a table's rows.
 pub(crate) fn row_type(table: &EntryName) -> i64 {
     number(&["type", &table.catalog, &table.schema, &table.name])
 }
 
-/// The number of the type of arrays of a table's rows.
 pub(crate) fn row_array(table: &EntryName) -> i64 {
     number(&["array", &table.catalog, &table.schema, &table.name])
 }
 
-/// The number of an enumerated type.
 pub(crate) fn enum_type(name: &EntryName) -> i64 {
     number(&["enum", &name.catalog, &name.schema, &name.name])
 }
 
-/// The number of the type of arrays of an enumerated type.
 pub(crate) fn enum_array(name: &EntryName) -> i64 {
     number(&["enum array", &name.catalog, &name.schema, &name.name])
 }
 
-/// The number of a label.
 pub(crate) fn enum_label(name: &EntryName, label: &str) -> i64 {
     number(&["enum label", &name.catalog, &name.schema, &name.name, label])
 }
@@ -116,12 +71,10 @@ pub(crate) fn constraint(table: &EntryName, name: &str) -> i64 {
     number(&["constraint", &table.catalog, &table.schema, &table.name, name])
 }
 
-/// The number of a function.
 pub(crate) fn function(name: &str) -> i64 {
     number(&["function", name])
 }
 
-/// The number of a function that SQL has made.
 pub(crate) fn sql_function(name: &EntryName) -> i64 {
     number(&["sql function", &name.catalog, &name.schema, &name.name])
 }

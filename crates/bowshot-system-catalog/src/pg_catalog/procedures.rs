@@ -2,7 +2,7 @@
 
 use crate::CatalogView;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, Rows, cells, columns, replace};
+use crate::lazy_table::{Cell, Defined, Rows, cells, replace, tables};
 use crate::listing::About;
 use crate::pg_catalog::oids;
 use crate::sql_functions;
@@ -17,17 +17,13 @@ const SQL: i64 = 14;
 /// Number of the type of anything.
 const ANY: i64 = 2276;
 
-pub(crate) static PROC: Defined = Defined {
-    name: "pg_proc",
-    columns: columns![
-        oid Long, proname Text, pronamespace Long, proowner Long, prolang Long, procost Long, prorows Long,
-        provariadic Long, prokind Text, prosecdef Bool, proleakproof Bool, proisstrict Bool, proretset Bool,
-        provolatile Text, proparallel Text, pronargs Short, pronargdefaults Short, prorettype Long,
-        proargtypes Oids, prosupport Text, proallargtypes Longs, proargmodes Texts, proargnames Texts,
-        proargdefaults Text, protrftypes Longs, prosrc Text, probin Text, prosqlbody Text, proconfig Texts,
-        proacl Texts
-    ],
-    rows: Now(procedures),
+pub(crate) static TABLES: &[Defined] = tables! {
+    pg_proc: oid Long, proname Text, pronamespace Long, proowner Long, prolang Long, procost Long,
+        prorows Long, provariadic Long, prokind Text, prosecdef Bool, proleakproof Bool, proisstrict Bool,
+        proretset Bool, provolatile Text, proparallel Text, pronargs Short, pronargdefaults Short,
+        prorettype Long, proargtypes Oids, prosupport Text, proallargtypes Longs, proargmodes Texts,
+        proargnames Texts, proargdefaults Text, protrftypes Longs, prosrc Text, probin Text,
+        prosqlbody Text, proconfig Texts, proacl Texts => Now(procedures);
 };
 
 fn procedures(visible: &CatalogView, _: &About, rows: &mut Rows) {

@@ -60,7 +60,7 @@ fn numbers(named: &Expr, conditions: &[&Expr], input: &LogicalPlan) -> Option<Ex
         return None;
     }
     let provider = source_as_provider(&scan(input, column)?.source).ok()?;
-    let table = provider.downcast_ref::<LazyTable>().filter(|table| table.is(&classes::CLASS))?;
+    let table = provider.downcast_ref::<LazyTable>().filter(|table| table.is("pg_class"))?;
     let found = classes::numbers(table.visible(), &names);
     // What nothing is called stays as it is: there is nothing to be saved by a list without numbers.
     let is_short = !found.is_empty() && found.len() <= MOST;

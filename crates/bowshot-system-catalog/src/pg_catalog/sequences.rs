@@ -3,21 +3,18 @@
 use crate::CatalogView;
 use crate::functions::sequences::of_table;
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, cells, columns};
+use crate::lazy_table::{Cell, Defined, cells, tables};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::sequences_here;
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_tables::{EntryName, Identity};
 use datafusion::arrow::datatypes::DataType;
 
-/// Those of columns are here too, as in PostgreSQL.
-pub(crate) static SEQUENCE: Defined = Defined {
-    name: "pg_sequence",
-    columns: columns![
-        seqrelid Long, seqtypid Long, seqstart Long, seqincrement Long, seqmax Long, seqmin Long,
+pub(crate) static TABLES: &[Defined] = tables! {
+    // Those of columns are here too, as in PostgreSQL.
+    pg_sequence: seqrelid Long, seqtypid Long, seqstart Long, seqincrement Long, seqmax Long, seqmin Long,
         seqcache Long, seqcycle Bool
-    ],
-    rows: Now(|visible, _, rows| {
+    => Now(|visible, _, rows| {
         let (current, _) = visible.default_names();
         let tables = visible.pinned.own().tables().chain(visible.pinned.shared().tables());
         let is_here = |name: &EntryName| name.catalog == current || name.catalog == TEMPORARY_CATALOG;
@@ -36,40 +33,32 @@ pub(crate) static SEQUENCE: Defined = Defined {
                 rows.add(cells![sequence.oid(), oid, *start, *step, greatest, least, 1, false]);
             }
         }
-    }),
-};
+    });
 
-pub(crate) static SEQUENCES: Defined = Defined {
-    name: "pg_sequences",
-    columns: columns![
-        schemaname Text, sequencename Text, sequenceowner Text, data_type Text, start_value Long,
+    pg_sequences: schemaname Text, sequencename Text, sequenceowner Text, data_type Text, start_value Long,
         min_value Long, max_value Long, increment_by Long, cycle Bool, cache_size Long, last_value Long
-    ],
-    rows: Now(|visible, _, rows| {
+    => Now(|visible, _, rows| {
         for (listed, Identity { start, step, .. }) in sequences(visible) {
             let ((least, greatest), name, owner) = (bounds(step), &listed.name, &visible.principal.name);
             let first = cells![&name.schema, &name.name, owner, "bigint", start, least, greatest, step];
             rows.add(first.into_iter().chain(cells![false, 1]));
         }
-    }),
+    });
 };
 
-/// The standard's table of them.
-pub(crate) static STANDARD: Defined = Defined {
-    name: "sequences",
-    columns: columns![
-        sequence_catalog Text, sequence_schema Text, sequence_name Text, data_type Text,
+pub(crate) static STANDARD: &[Defined] = tables! {
+    // The standard's table of them.
+    sequences: sequence_catalog Text, sequence_schema Text, sequence_name Text, data_type Text,
         numeric_precision Int, numeric_precision_radix Int, numeric_scale Int, start_value Text,
         minimum_value Text, maximum_value Text, increment Text, cycle_option Text
-    ],
-    rows: Now(|visible, _, rows| {
+    => Now(|visible, _, rows| {
         for (listed, Identity { start, step, .. }) in sequences(visible) {
             let ((least, greatest), name) = (bounds(step), &listed.name);
             let first = cells![&name.catalog, &name.schema, &name.name, "bigint", 64, 2, 0];
             let numbers = [start, least, greatest, step].map(|number| Cell::from(number.to_string()));
             rows.add(first.into_iter().chain(numbers).chain(["NO".into()]));
         }
-    }),
+    });
 };
 
 fn sequences(visible: &CatalogView) -> Vec<(Listed, Identity)> {

@@ -1,7 +1,7 @@
 //! Types, those of the rows of tables and enumerated ones included. Their functions are texts, which are compared as such.
 
 use crate::lazy_table::Make::Now;
-use crate::lazy_table::{Cell, Defined, cells, columns};
+use crate::lazy_table::{Cell, Defined, cells, tables};
 use crate::listing::Listed;
 use crate::pg_catalog::classes::here;
 use crate::pg_catalog::oids;
@@ -13,17 +13,14 @@ use std::collections::BTreeSet;
 /// Number of the schema that types are in.
 const PG_CATALOG: i64 = 11;
 
-pub(crate) static TYPE: Defined = Defined {
-    name: "pg_type",
-    columns: columns![
-        oid Long, typname Text, typnamespace Long, typowner Long, typlen Short, typbyval Bool, typtype Text,
-        typcategory Text, typispreferred Bool, typisdefined Bool, typdelim Text, typrelid Long,
-        typsubscript Text, typelem Long, typarray Long, typinput Text, typoutput Text, typreceive Text,
-        typsend Text, typmodin Text, typmodout Text, typanalyze Text, typalign Text, typstorage Text,
-        typnotnull Bool, typbasetype Long, typtypmod Int, typndims Int, typcollation Long, typdefaultbin Text,
-        typdefault Text, typacl Texts
-    ],
-    rows: Now(|visible, about, rows| {
+pub(crate) static TABLES: &[Defined] = tables! {
+    pg_type: oid Long, typname Text, typnamespace Long, typowner Long, typlen Short, typbyval Bool,
+        typtype Text, typcategory Text, typispreferred Bool, typisdefined Bool, typdelim Text,
+        typrelid Long, typsubscript Text, typelem Long, typarray Long, typinput Text, typoutput Text,
+        typreceive Text, typsend Text, typmodin Text, typmodout Text, typanalyze Text, typalign Text,
+        typstorage Text, typnotnull Bool, typbasetype Long, typtypmod Int, typndims Int, typcollation Long,
+        typdefaultbin Text, typdefault Text, typacl Texts
+    => Now(|visible, about, rows| {
         for known in POSTGRES_TYPES {
             rows.add(of(known));
             if known.array != 0 {
@@ -40,13 +37,10 @@ pub(crate) static TYPE: Defined = Defined {
             rows.add(row);
             rows.add(array);
         }
-    }),
-};
+    });
 
-pub(crate) static ENUM: Defined = Defined {
-    name: "pg_enum",
-    columns: columns![oid Long, enumtypid Long, enumsortorder Long, enumlabel Text],
-    rows: Now(|visible, _, rows| {
+    pg_enum: oid Long, enumtypid Long, enumsortorder Long, enumlabel Text
+    => Now(|visible, _, rows| {
         for EnumType { name, labels } in visible.enum_types() {
             let Some(name) = name else { continue };
             let oid = oids::enum_type(&name);
@@ -55,7 +49,7 @@ pub(crate) static ENUM: Defined = Defined {
                 rows.add(cells![own, oid, place + 1, label]);
             }
         }
-    }),
+    });
 };
 
 /// An enumerated type, and that of arrays of it.

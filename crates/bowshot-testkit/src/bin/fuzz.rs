@@ -17,17 +17,11 @@ use std::time::{Duration, Instant};
 const CONFIGURATION: &str = include_str!("../../../../tests/fuzz/bowshot.toml");
 
 /// Gauges that must be zero when all clients are gone.
-const ZERO: [&str; 9] = [
-    "bowshot_sessions",
-    "bowshot_running_queries",
-    "bowshot_queued_queries",
-    "bowshot_open_results",
-    "bowshot_result_buffer_bytes",
-    "bowshot_result_spill_bytes",
-    "bowshot_query_memory_bytes",
-    "bowshot_prepared_statements",
-    "bowshot_open_transactions",
-];
+const ZERO: &[&str] = bowshot_api::words! {
+    bowshot_sessions bowshot_running_queries bowshot_queued_queries bowshot_open_results
+    bowshot_result_buffer_bytes bowshot_result_spill_bytes bowshot_query_memory_bytes
+    bowshot_prepared_statements bowshot_open_transactions
+};
 
 /// File handles above the idle number that are fine: the scrape's own connection.
 const SPARE_HANDLES: f64 = 2.0;
@@ -128,7 +122,7 @@ async fn warm(server: &ServerProcess, seed: u64) -> Result<Metrics> {
 }
 
 fn zero(metrics: &Metrics) -> Result<(), String> {
-    for name in ZERO {
+    for &name in ZERO {
         match metrics.get(name) {
             Some(0.0) => {}
             Some(value) => return Err(format!("{name} is {value}")),

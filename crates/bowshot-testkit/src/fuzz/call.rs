@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::SendRequest;
-use h2::{Reason, RecvStream, SendStream};
+use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Method, Request};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -319,11 +319,7 @@ fn status(headers: &HeaderMap) -> Option<(i32, String)> {
 
 fn failed(error: &h2::Error) -> Answer {
     match error.reason() {
-        Some(reason) if error.is_reset() => Answer::Reset(reason_text(reason)),
+        Some(reason) if error.is_reset() => Answer::Reset(format!("{reason:?}")),
         _ => Answer::Lost(error.to_string()),
     }
-}
-
-fn reason_text(reason: Reason) -> String {
-    format!("{reason:?}")
 }

@@ -18,18 +18,9 @@ use http::Method;
 use prost::Message;
 
 /// All methods of the service.
-const METHODS: [&str; 10] = [
-    "Handshake",
-    "ListFlights",
-    "GetFlightInfo",
-    "PollFlightInfo",
-    "GetSchema",
-    "DoGet",
-    "DoPut",
-    "DoExchange",
-    "DoAction",
-    "ListActions",
-];
+const METHODS: &[&str] = bowshot_api::words! {
+    Handshake ListFlights GetFlightInfo PollFlightInfo GetSchema DoGet DoPut DoExchange DoAction ListActions
+};
 
 /// Methods whose request is a descriptor.
 const DESCRIBED: [&str; 3] = ["GetFlightInfo", "PollFlightInfo", "GetSchema"];
@@ -104,7 +95,7 @@ async fn damaged(client: &mut Client, random: &mut Random) {
         _ => message::descriptor(message::command(random)),
     };
     let payload = mutate::bytes(random, &valid);
-    let method = *random.pick(&METHODS);
+    let method = *random.pick(METHODS);
     client.call("damaged message", Level::Grpc, Call::flight(method, &[payload])).await;
 }
 

@@ -1,14 +1,13 @@
 //! The reference: plain DataFusion in this process, configured as the corpus' own runner configures it.
 
+use super::driven;
 use super::pair::{Failure, Observed};
-use async_trait::async_trait;
 use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
-use datafusion_sqllogictest::{DFColumnType, DFOutput, convert_batches, convert_schema_to_types};
-use sqllogictest::{AsyncDB, DBOutput};
+use datafusion_sqllogictest::{DFOutput, convert_batches, convert_schema_to_types};
+use sqllogictest::DBOutput;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Partitions of every plan: EXPLAIN texts in the corpus depend on it.
 const TARGET_PARTITIONS: usize = 4;
@@ -45,24 +44,4 @@ impl Local {
     }
 }
 
-#[async_trait]
-impl AsyncDB for Local {
-    type Error = Failure;
-    type ColumnType = DFColumnType;
-
-    async fn run(&mut self, sql: &str) -> Result<DFOutput, Failure> {
-        let outcome = Box::pin(self.query(sql)).await;
-        self.observed.put(&outcome);
-        outcome
-    }
-
-    async fn shutdown(&mut self) {}
-
-    fn engine_name(&self) -> &str {
-        "DataFusion"
-    }
-
-    async fn sleep(duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
+driven!(Local);

@@ -1,6 +1,7 @@
 //! The side under test: one Flight connection, so one session, per file. GetFlightInfo with a `CommandStatementQuery`,
 //! then DoGet of every endpoint.
 
+use super::driven;
 use super::pair::{Failure, Observed};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -9,13 +10,11 @@ use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::{CommandStatementQuery, ProstMessageExt};
 use arrow_flight::{FlightDescriptor, FlightInfo};
-use async_trait::async_trait;
-use datafusion_sqllogictest::{DFColumnType, DFOutput, convert_batches, convert_schema_to_types};
+use datafusion_sqllogictest::{DFOutput, convert_batches, convert_schema_to_types};
 use futures::TryStreamExt;
 use prost::Message;
-use sqllogictest::{AsyncDB, DBOutput};
+use sqllogictest::DBOutput;
 use std::sync::Arc;
-use std::time::Duration;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
@@ -82,24 +81,4 @@ fn broken(error: FlightError) -> Failure {
     }
 }
 
-#[async_trait]
-impl AsyncDB for Wire {
-    type Error = Failure;
-    type ColumnType = DFColumnType;
-
-    async fn run(&mut self, sql: &str) -> Result<DFOutput, Failure> {
-        let outcome = Box::pin(self.query(sql)).await;
-        self.observed.put(&outcome);
-        outcome
-    }
-
-    async fn shutdown(&mut self) {}
-
-    fn engine_name(&self) -> &str {
-        "DataFusion"
-    }
-
-    async fn sleep(duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
+driven!(Wire);

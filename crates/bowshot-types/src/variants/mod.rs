@@ -185,7 +185,6 @@ fn check(node: &LogicalPlan) -> Result<()> {
     .map(|_| ())
 }
 
-/// What an expression compares.
 fn operands(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::BinaryExpr(binary) if compares(binary.op) => vec![binary.left.as_ref(), binary.right.as_ref()],

@@ -32,7 +32,6 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The values in the type of a target.
 pub(super) fn typed(values: &[Option<Variant<'_, '_>>], target: &Target<'_>) -> Result<ArrayRef> {
     match target.data_type {
         of if is_variant_type(of) => variant_column(values.iter().cloned()),

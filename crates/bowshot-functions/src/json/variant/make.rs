@@ -65,17 +65,9 @@ pub fn variants_of(values: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         );
     }
     if let Some(bytes) = values.as_fixed_size_binary_opt().filter(|_| is_uuid(field)) {
-        let mut out = VariantArrayBuilder::new(bytes.len());
-        for bytes in bytes.iter() {
-            match bytes {
-                None => out.append_null(),
-                Some(bytes) => {
-                    let uuid = Uuid::from_slice(bytes).map_err(|error| exec_datafusion_err!("{error}"))?;
-                    out.append_variant(Variant::Uuid(uuid));
-                }
-            }
-        }
-        return finished(out);
+        let uuid = |bytes| Uuid::from_slice(bytes).map_err(|error| exec_datafusion_err!("{error}"));
+        let uuids = bytes.iter().map(|bytes| Ok(bytes.map(uuid).transpose()?.map(Variant::Uuid)));
+        return variant_column(uuids.collect::<Result<Vec<_>>>()?);
     }
     Ok(from_parts(&StructArray::from(cast_to_variant(values)?))?)
 }

@@ -67,7 +67,6 @@ impl Output {
         }
     }
 
-    /// Appends its floats.
     pub(super) fn append_to(&self, all: &mut Vec<f64>) -> Result<()> {
         match &self.numbers {
             Numbers::Floats(numbers) => all.extend(numbers.iter().map(|number| f64::from(*number))),

@@ -37,7 +37,6 @@ pub(crate) const PREPARED: &str = "prepared: ";
 /// Before the text of a statement in a transaction.
 pub(crate) const WITHIN: &str = "in a transaction: ";
 
-/// What a transaction and its savepoint are called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transaction {
     pub(crate) id: TransactionId,

@@ -71,7 +71,6 @@ impl CannedSession {
     }
 }
 
-/// The text that stands for a plan.
 fn text_of(plan: &SubstraitPlan) -> Result<String> {
     match std::str::from_utf8(&plan.plan) {
         Ok(text) if plan.version == "version" => Ok(text.to_owned()),
