@@ -26,7 +26,7 @@ mod disk;
 const REFUSALS_OF_AN_HOUR: f64 = 60.0;
 
 /// What a store keeps.
-pub(crate) trait Cacheable: Debug + Serialize + DeserializeOwned {
+pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
     /// Most entries: one that leaves is looked for among all.
     const MAX_ENTRIES: usize;
     /// Whether a new entry always gets room, or that of entries that are worth less.

@@ -85,9 +85,8 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
             "there" | "absent" => AFTER_NOTHING,
             _ => Duration::ZERO,
         };
-        match outcome {
-            "discarded" => cache.watch.discarded(),
-            _ => cache.watch.ended(&job.order, cache.worked(started, waited), least),
+        if outcome != "discarded" {
+            cache.watch.ended(&job.order, cache.worked(started, waited), least);
         }
         cache.queue.end();
         drop(turn);
@@ -181,9 +180,6 @@ impl JoinCache {
 
     /// Computes one join from the newest state of its tables.
     pub(super) async fn fill(&self, job: &Job) -> Result<Outcome> {
-        if job.generation != self.watch.generation() {
-            return Ok(Outcome::Discarded);
-        }
         if self.history.does_not_fit(&job.order) {
             return Ok(Outcome::Absent);
         }
@@ -217,7 +213,7 @@ impl JoinCache {
         let (cost, created) = (cost.max(Duration::from_millis(1)), SystemTime::now());
         let info = EntryInfo { rows: count, bytes: rows.bytes + ENTRY_BYTES, cost, created };
         let Some(join) = self.keep(about, info, &rows)? else { return Ok(Outcome::NoRoom) };
-        if job.generation != self.watch.generation() || self.watch.is_dropped(&join.about.shape) {
+        if self.queue.is_cancelled() {
             self.store.remove(join.id);
             return Ok(Outcome::Discarded);
         }

@@ -248,8 +248,8 @@ impl JoinCache {
         if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
             return None;
         }
-        let (rank, generation) = (seen.count as f64 * ASKED_FOR, self.watch.generation());
-        self.queue.push(Job { order: order.clone(), rank, forecast: false, generation });
+        let rank = seen.count as f64 * ASKED_FOR;
+        self.queue.push(Job { order: order.clone(), rank, forecast: false });
         Some(order)
     }
 
