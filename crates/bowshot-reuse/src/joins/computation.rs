@@ -281,7 +281,8 @@ impl JoinCache {
             return Ok(None);
         }
         let (schema, batches) = (there.schema, there.batches.to_vec());
-        let bytes = earlier.info.bytes.saturating_sub(ENTRY_BYTES + codes::code_bytes(&batches)?);
+        let (_, plain) = codes::without_codes(&schema, &batches)?;
+        let bytes = plain.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
         let mut all = Rows { schema, batches, bytes };
         let old: Vec<Vec<u64>> =
             earlier.about.shape.tables.iter().map(|key| segments(&key.content)).collect();
