@@ -1,6 +1,6 @@
-//! Keys as texts, for results that survive a restart: digests of them stand beside the rows. Two queries have the same text only if they are the same query: a node that is not
-//! listed has no text, and its result stays in memory. Expressions are written by `Debug`, which shows all of their fields, except for
-//! constants: their bytes follow, since `Debug` does not escape quotation marks in texts.
+//! Keys as texts, whose digests stand beside results that survive a restart. Two queries have the same text only if they are the same
+//! query: a node that is not listed has no text, and its result stays in memory. Expressions are written by `Debug`, which shows all of their
+//! fields, except for constants: their bytes follow, since `Debug` does not escape quotation marks in texts.
 
 use super::key::ResultKey;
 use datafusion::arrow::array::Array;
