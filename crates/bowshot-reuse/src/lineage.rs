@@ -1,24 +1,36 @@
 //! Whether the files of a cache belong to the current history of tables: after a restored backup, versions are reused with other contents.
 
-use bowshot_tables::Opening;
-use std::io::{self, Write};
+use crate::cache::{Cacheable, Store, replace_private_file};
+use crate::keys;
+use bowshot_tables::{Opening, TableStore};
+use std::io;
 use std::path::Path;
 
 /// Contains the number of the catalog opening in which the files were written.
 const FILE: &str = "opening";
 
+/// Takes over what an earlier process has left in a store, if it is of the tables that there are.
+pub(crate) fn keep_current<K: Cacheable>(store: &Store<K>, tables: &TableStore) {
+    let Some(folder) = store.folder() else { return };
+    let (newest, opening) = (tables.snapshot(), tables.opening());
+    // Versions and segments of a backup that was put back are numbered again.
+    let continues = continues(folder, opening);
+    store.remove_of(|table| !(keys::holds(table, &newest) && (continues || keys::is_file(table))));
+    note(folder, opening);
+}
+
 /// Whether the files in a folder were written in the previous opening of the catalog.
-pub(crate) fn continues(folder: &Path, opening: Opening) -> bool {
+fn continues(folder: &Path, opening: Opening) -> bool {
     let noted = std::fs::read_to_string(folder.join(FILE)).ok();
     let noted = noted.and_then(|text| text.trim().parse::<i64>().ok());
     noted.is_some() && noted == opening.previous
 }
 
 /// Records that the files in a folder belong to this opening.
-pub(crate) fn note(folder: &Path, opening: Opening) {
+fn note(folder: &Path, opening: Opening) {
     let path = folder.join(FILE);
     let noted = match opening.current {
-        Some(number) => write(&path, number),
+        Some(number) => replace_private_file(&path, number.to_string().as_bytes()),
         None => std::fs::remove_file(&path),
     };
     match noted {
@@ -29,12 +41,6 @@ pub(crate) fn note(folder: &Path, opening: Opening) {
             tracing::warn!(path = %path.display(), %error, "the folder of a cache cannot be written")
         }
     }
-}
-
-fn write(path: &Path, number: i64) -> io::Result<()> {
-    let begun = path.with_extension("begun");
-    crate::cache::create_private_file(&begun)?.write_all(number.to_string().as_bytes())?;
-    std::fs::rename(&begun, path)
 }
 
 #[cfg(test)]

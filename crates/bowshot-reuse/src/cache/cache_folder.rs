@@ -3,7 +3,7 @@
 
 use crate::cache::Error;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Marks the folder as ours; locked while a server uses it.
@@ -88,6 +88,13 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.create(true).truncate(true).write(true).open(path)
+}
+
+/// Writes a private file in place of one that may be there.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let begun = path.with_extension("begun");
+    create(&begun)?.write_all(content)?;
+    fs::rename(&begun, path)
 }
 
 /// An entry of an unmarked folder, if there is any: names alone do not show whose it is.

@@ -1,11 +1,9 @@
-//! One cached join: its description, the location of its rows, and its value.
+//! One entry of a store: what it is, where its rows are, and its value.
 
 use crate::cache::Error;
 use crate::cache::file::CacheFile;
-use crate::cache::needs::{self, ColumnNames};
-use crate::cache::prediction::is_later;
-use crate::cache::shape::{ColumnRef, JoinShape};
-use arrow::datatypes::{Schema, SchemaRef};
+use crate::cache::store::Place;
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use bowshot_ipc::MappedFile;
 use parking_lot::Mutex;
@@ -14,40 +12,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A join without its rows.
+/// What the rows of an entry take, and what they cost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct JoinInfo {
-    pub(crate) shape: JoinShape,
-    /// The columns of the rows in order.
-    pub(crate) columns: Vec<ColumnRef>,
+pub(crate) struct EntryInfo {
     pub(crate) rows: u64,
-    /// Bytes of the rows as Arrow in memory.
+    /// Bytes in memory, those of the description included.
     pub(crate) bytes: u64,
-    /// The time that it took to compute.
+    /// The time that it took to compute them.
     pub(crate) cost: Duration,
     pub(crate) created: SystemTime,
-    /// Whether it was computed in advance.
-    pub(crate) forecast: bool,
-    /// Expected further uses.
-    pub(crate) expected_uses: f64,
 }
 
 #[derive(Debug)]
-pub(crate) struct CachedJoin {
+pub(crate) struct Entry<K> {
     pub(crate) id: u64,
-    pub(crate) about: JoinInfo,
-    /// Requirements of a query that it can answer.
-    pub(crate) needs: (u64, ColumnNames),
-    schema: SchemaRef,
+    pub(crate) about: K,
+    pub(crate) info: EntryInfo,
+    /// Uses of what it replaced.
+    pub(crate) earlier_uses: u64,
     rows: Mutex<Rows>,
     /// Held while the file is read, so that `rows` stays available.
     reading: Mutex<()>,
     /// Whether this process has computed it.
     fresh: bool,
     hits: AtomicU64,
-    /// Seconds since the epoch.
-    last_hit: AtomicU64,
+    /// Bits of a number.
+    priority: AtomicU64,
     pinned: AtomicBool,
+    /// Whether the disk refused it.
+    unwritten: AtomicBool,
 }
 
 /// Rows that can be read.
@@ -80,57 +73,37 @@ impl Loaded {
 /// Where the rows are, perhaps in several places.
 #[derive(Debug, Default)]
 struct Rows {
-    memory: Option<Arc<[RecordBatch]>>,
+    memory: Option<Loaded>,
     mapped: Option<Loaded>,
     file: Option<CacheFile>,
 }
 
-/// Where the rows of a join are, for system tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RowLocation {
-    Memory,
-    Disk,
-    Gone,
-}
-
-impl RowLocation {
-    /// Its name in `system.join_cache`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            Self::Gone => "gone",
-        }
-    }
-}
-
-impl CachedJoin {
-    pub(crate) fn in_memory(id: u64, about: JoinInfo, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        let rows = Rows { memory: Some(batches.into()), ..Rows::default() };
-        Self::new(id, about, schema, rows)
+impl<K> Entry<K> {
+    pub(crate) fn in_memory(id: u64, about: K, info: EntryInfo, rows: Loaded) -> Self {
+        Self::new(id, (about, info), Rows { memory: Some(rows), ..Rows::default() })
     }
 
-    pub(crate) fn in_file(id: u64, about: JoinInfo, file: CacheFile) -> Self {
-        Self::new(id, about, Arc::new(Schema::empty()), Rows { file: Some(file), ..Rows::default() })
+    pub(crate) fn in_file(id: u64, about: K, info: EntryInfo, file: CacheFile) -> Self {
+        Self::new(id, (about, info), Rows { file: Some(file), ..Rows::default() })
     }
 
-    fn new(id: u64, about: JoinInfo, schema: SchemaRef, rows: Rows) -> Self {
-        let created = seconds(about.created);
+    fn new(id: u64, (about, info): (K, EntryInfo), rows: Rows) -> Self {
         Self {
             id,
-            needs: needs::of_join(&about.shape),
             about,
-            schema,
+            info,
+            earlier_uses: 0,
             fresh: rows.memory.is_some(),
             rows: Mutex::new(rows),
             reading: Mutex::new(()),
             hits: AtomicU64::new(0),
-            last_hit: AtomicU64::new(created),
+            priority: AtomicU64::new(0),
             pinned: AtomicBool::new(false),
+            unwritten: AtomicBool::new(false),
         }
     }
 
-    /// The rows with their schema, read from the file if necessary. Blocks.
+    /// The rows, mapped from the file if they are not in memory. Blocks.
     pub(crate) fn batches(&self) -> Result<Loaded, Error> {
         if let Some(loaded) = self.loaded() {
             return Ok(loaded);
@@ -148,13 +121,21 @@ impl CachedJoin {
         Ok(mapped)
     }
 
+    /// The rows, copied from the file. Blocks.
+    pub(crate) fn read(&self) -> Result<Loaded, Error> {
+        let file = self.rows.lock().file.clone().ok_or(Error::Gone)?;
+        file.read()
+    }
+
     /// The rows if they are in memory or mapped.
     pub(crate) fn loaded(&self) -> Option<Loaded> {
         let rows = self.rows.lock();
-        match &rows.memory {
-            Some(batches) => Some(Loaded::in_memory(Arc::clone(&self.schema), Arc::clone(batches))),
-            None => rows.mapped.clone(),
-        }
+        rows.memory.as_ref().or(rows.mapped.as_ref()).cloned()
+    }
+
+    /// The rows if they are in memory.
+    pub(crate) fn memory(&self) -> Option<Loaded> {
+        self.rows.lock().memory.clone()
     }
 
     /// Whether this process computed it. Segment numbers of an earlier process may have another meaning
@@ -163,56 +144,58 @@ impl CachedJoin {
         self.fresh
     }
 
-    /// Where the rows are.
-    pub(crate) fn place(&self) -> RowLocation {
+    /// Where the rows are, for system tables.
+    pub(crate) fn place(&self) -> &'static str {
         let rows = self.rows.lock();
         match (&rows.memory, &rows.file) {
-            (Some(_), _) => RowLocation::Memory,
-            (None, Some(_)) => RowLocation::Disk,
-            (None, None) => RowLocation::Gone,
+            (Some(_), _) => "memory",
+            (None, Some(_)) => "disk",
+            (None, None) => "gone",
         }
     }
 
-    pub(crate) fn disk_bytes(&self) -> u64 {
-        self.rows.lock().file.as_ref().map_or(0, |file| file.bytes)
+    /// Whether there are no rows any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        let rows = self.rows.lock();
+        rows.memory.is_none() && rows.file.is_none()
     }
 
-    pub(crate) fn memory_batches(&self) -> Option<Arc<[RecordBatch]>> {
-        self.rows.lock().memory.clone()
+    pub(crate) fn bytes_in(&self, place: Place) -> u64 {
+        let rows = self.rows.lock();
+        match place {
+            Place::Memory => rows.memory.as_ref().map_or(0, |_| self.info.bytes),
+            Place::Disk => rows.file.as_ref().map_or(0, CacheFile::size),
+        }
     }
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
-        &self.schema
+    pub(crate) fn enter_memory(&self, loaded: Loaded) {
+        self.rows.lock().memory = Some(loaded);
     }
 
-    pub(crate) fn keep_file(&self, file: CacheFile) {
+    pub(crate) fn enter_disk(&self, file: CacheFile) {
         self.rows.lock().file = Some(file);
     }
 
-    pub(crate) fn leave_memory(&self) {
-        self.rows.lock().memory = None;
+    pub(crate) fn leave_memory(&self) -> Option<Loaded> {
+        self.rows.lock().memory.take()
     }
 
-    pub(crate) fn leave_disk(&self) {
-        let file = {
-            let mut rows = self.rows.lock();
-            rows.mapped = None;
-            rows.file.take()
-        };
-        if let Some(file) = file {
-            file.remove();
-        }
-    }
-
-    /// Notes a use.
-    pub(crate) fn hit(&self, now: SystemTime) {
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        self.last_hit.store(seconds(now), Ordering::Relaxed);
+    /// The file is the caller's to remove.
+    pub(crate) fn leave_disk(&self) -> Option<CacheFile> {
+        let mut rows = self.rows.lock();
+        rows.mapped = None;
+        rows.file.take()
     }
 
     /// How often it was used.
     pub(crate) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Notes a use.
+    pub(crate) fn hit(&self, clock: f64) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        self.used_at(clock);
     }
 
     /// Pins or unpins it.
@@ -225,24 +208,23 @@ impl CachedJoin {
         self.pinned.load(Ordering::Relaxed)
     }
 
-    /// Whether it is the same join as another one, of later tables of the sequence.
-    pub(crate) fn is_later_than(&self, other: &Self) -> bool {
-        let (shape, earlier) = (&self.about.shape, &other.about.shape);
-        shape.tree == earlier.tree
-            && shape.settings == earlier.settings
-            && is_later(&shape.names(), &earlier.names())
+    /// Notes whether the disk refused it, and gives what was noted before.
+    pub(crate) fn set_unwritten(&self, unwritten: bool) -> bool {
+        self.unwritten.swap(unwritten, Ordering::Relaxed)
     }
 
-    /// Milliseconds that it saves for each byte: its cost times past and expected uses, less for each
-    /// hour without use.
-    pub(crate) fn worth(&self, now: SystemTime) -> f64 {
-        let idle = seconds(now).saturating_sub(self.last_hit.load(Ordering::Relaxed));
-        let uses = self.hits() as f64 + self.about.expected_uses;
-        let saved = self.about.cost.as_secs_f64() * 1e3 * uses;
-        saved / (self.about.bytes.max(1) as f64) / (1.0 + idle as f64 / 3600.0)
+    /// Milliseconds that it saves for each byte: its cost times past and expected uses.
+    pub(crate) fn worth(&self) -> f64 {
+        let uses = (self.earlier_uses + self.hits() + 1) as f64;
+        self.info.cost.as_secs_f64() * 1e3 * uses / self.info.bytes.max(1) as f64
     }
-}
 
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+    /// Its worth and the store's clock at its last use: what has the least leaves first.
+    pub(crate) fn priority(&self) -> f64 {
+        f64::from_bits(self.priority.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn used_at(&self, clock: f64) {
+        self.priority.store((clock + self.worth()).to_bits(), Ordering::Relaxed);
+    }
 }

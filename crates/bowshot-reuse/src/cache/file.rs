@@ -4,7 +4,7 @@
 use crate::cache::Error;
 use crate::cache::cache_folder;
 use crate::cache::entry::Loaded;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
@@ -21,13 +21,15 @@ use std::time::SystemTime;
 /// Bytes of one read for a checksum.
 const READ_BYTES: usize = 1 << 20;
 /// The version of descriptions: files of other versions are removed.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) struct CacheFile {
     path: PathBuf,
-    pub(crate) bytes: u64,
+    bytes: u64,
     checksum: u32,
+    /// Bytes of the description.
+    described: u64,
 }
 
 /// The description of a file that outlives the process.
@@ -59,7 +61,7 @@ impl CacheFile {
             remove(&path);
         }
         let (bytes, checksum) = written?;
-        Ok(Self { path, bytes, checksum })
+        Ok(Self { path, bytes, checksum, described: 0 })
     }
 
     fn write_all(
@@ -86,20 +88,18 @@ impl CacheFile {
         Ok((bytes, checksum))
     }
 
-    /// Writes the description; returns its size.
-    pub(crate) fn describe<A: Serialize>(&self, about: &A) -> Result<u64, Error> {
+    /// Writes the description.
+    pub(crate) fn describe<A: Serialize>(&mut self, about: &A) -> Result<(), Error> {
         let disk = |source| Error::Disk { path: self.path.clone(), source };
         let about = serde_json::to_string(about).map_err(|error| disk(error.into()))?;
         let about_checksum = crc32fast::hash(about.as_bytes());
         let (bytes, checksum) = (self.bytes, self.checksum);
         let description = Description { format: FORMAT, bytes, checksum, about, about_checksum };
         let text = serde_json::to_vec(&description).map_err(|error| disk(error.into()))?;
-        let (target, begun) = (described(&self.path), self.path.with_extension("begun"));
-        let written = cache_folder::create(&begun)
-            .and_then(|mut file| file.write_all(&text))
-            .and_then(|()| fs::rename(&begun, target));
-        written.inspect_err(|_| remove(&begun)).map_err(disk)?;
-        Ok(text.len() as u64)
+        let written = cache_folder::replace(&described(&self.path), &text);
+        written.inspect_err(|_| remove(&self.path.with_extension("begun"))).map_err(disk)?;
+        self.described = text.len() as u64;
+        Ok(())
     }
 
     /// The rows, mapped.
@@ -113,28 +113,22 @@ impl CacheFile {
     }
 
     /// The rows, copied.
-    pub(crate) fn read(&self) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
+    pub(crate) fn read(&self) -> Result<Loaded, Error> {
         let bytes = fs::read(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })?;
         if (bytes.len() as u64, crc32fast::hash(&bytes)) != (self.bytes, self.checksum) {
             return Err(self.damaged());
         }
         let reader = FileReader::try_new(Cursor::new(bytes), None)?;
         let schema = reader.schema();
-        Ok((schema, reader.collect::<Result<_, _>>()?))
+        Ok(Loaded::in_memory(schema, reader.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Size of the description.
-    pub(crate) fn description_bytes(&self) -> u64 {
-        fs::metadata(described(&self.path)).map_or(0, |metadata| metadata.len())
+    /// Bytes of the file and its description.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes + self.described
     }
 
-    /// Reads the description.
-    pub(crate) fn description<A: DeserializeOwned>(&self) -> Result<A, Error> {
-        read_description(&self.path)?.map(|(_, about)| about).ok_or_else(|| self.damaged())
-    }
-
-    /// The error for damaged contents.
-    pub(crate) fn damaged(&self) -> Error {
+    fn damaged(&self) -> Error {
         Error::Damaged { path: self.path.clone() }
     }
 
@@ -142,7 +136,7 @@ impl CacheFile {
         sum(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })
     }
 
-    /// The number of its join.
+    /// The number of its entry.
     pub(crate) fn number(&self) -> u64 {
         number(&self.path).unwrap_or_default()
     }
@@ -184,9 +178,7 @@ pub(crate) fn found<A: DeserializeOwned>(
         let ending = path.extension().and_then(|ending| ending.to_str());
         match ending {
             Some("arrow") if is_number(&path) => match read_description(&path) {
-                Ok(Some((Description { bytes, checksum, .. }, about))) => {
-                    found.push((about, CacheFile { path, bytes, checksum }));
-                }
+                Ok(Some(described)) => found.push(described),
                 Err(error @ Error::Disk { .. }) => tell(&error),
                 useless => {
                     useless.err().iter().for_each(tell);
@@ -203,7 +195,7 @@ pub(crate) fn found<A: DeserializeOwned>(
 }
 
 /// The description of a file; `None` if there is none of this version.
-fn read_description<A: DeserializeOwned>(path: &Path) -> Result<Option<(Description, A)>, Error> {
+fn read_description<A: DeserializeOwned>(path: &Path) -> Result<Option<(A, CacheFile)>, Error> {
     let described = described(path);
     let disk = |source| Error::Disk { path: described.clone(), source };
     let damaged = |path: &Path| Error::Damaged { path: path.to_path_buf() };
@@ -223,7 +215,8 @@ fn read_description<A: DeserializeOwned>(path: &Path) -> Result<Option<(Descript
     if fs::metadata(path).map_err(disk)?.len() != description.bytes {
         return Err(damaged(path));
     }
-    Ok(Some((description, about)))
+    let (Description { bytes, checksum, .. }, described) = (description, text.len() as u64);
+    Ok(Some((about, CacheFile { path: path.to_path_buf(), bytes, checksum, described })))
 }
 
 fn is_number(path: &Path) -> bool {

@@ -6,6 +6,7 @@ use crate::cache::implication;
 use crate::cache::sequence::Pattern;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Most numberings of repeated tables that are tried.
 const MAX_ORDERS: usize = 24;
@@ -104,6 +105,11 @@ impl TableName {
     }
 }
 
+/// Names of tables for people.
+pub(crate) fn short_names<'a>(names: impl IntoIterator<Item = &'a TableName>) -> String {
+    names.into_iter().map(TableName::short).collect::<Vec<_>>().join(", ")
+}
+
 impl TableKey {
     /// The part that all versions of a table share; two tables may have the same.
     pub(crate) fn identity(&self) -> &str {
@@ -183,6 +189,12 @@ impl JoinShape {
         (Self { tables: keys, tree: tree.renumbered(&numbers), settings }, numbers)
     }
 
+    /// A digest of its tables, whatever their versions: the sum of their [`identity_digest`]s.
+    pub(crate) fn digest(&self) -> u64 {
+        let tables = self.tables.iter().map(|table| identity_digest(table.identity()));
+        tables.fold(0, u64::wrapping_add)
+    }
+
     /// The names of its tables, in its order.
     pub(crate) fn names(&self) -> Vec<TableName> {
         self.tables.iter().map(|table| table.name.clone()).collect()
@@ -210,6 +222,13 @@ impl JoinShape {
             Some(Match { numbers, missing })
         })
     }
+}
+
+/// A digest of [`TableKey::identity`]. Different tables may share it.
+pub(crate) fn identity_digest(identity: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    identity.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The permutations of equal tables.

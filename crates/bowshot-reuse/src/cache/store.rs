@@ -1,30 +1,56 @@
-//! The cached joins of a server: in memory under one budget, on disk under a second. The join that saves the least time for each byte is
-//! evicted first.
+//! The entries of a cache, joins or whole results: in memory under one budget, on disk under a second. Eviction is
+//! Greedy-Dual-Size-Frequency (L. Cherkasova, HP Laboratories, 1998): the priority of an entry is its cost times its uses for each byte, plus
+//! a clock at its last use, which is the priority of the last evicted entry; so unused entries lose value.
 
 use crate::cache::Error;
 use crate::cache::cache_folder::Claim;
-use crate::cache::entry::{CachedJoin, JoinInfo};
-use crate::cache::file::{self, now_milliseconds};
-use crate::cache::needs::Needs;
-use crate::cache::results::this_program;
-use crate::cache::shape::{ColumnRef, JoinShape, Match, TableKey, columns_in};
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatch;
-use disk::{Described, Disk};
+use crate::cache::entry::{Entry, EntryInfo, Loaded};
+use crate::cache::file::{self, CacheFile, now_milliseconds};
+use crate::cache::shape::TableKey;
+use disk::{Described, Disk, this_program};
 use parking_lot::Mutex;
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 mod disk;
 
-/// Approximate bytes of a join without its rows: its descriptions in memory and on disk.
-pub(crate) const ENTRY_BYTES: u64 = 4 << 10;
-/// Most cached joins: a lookup checks each join of the same tables.
-const MAX_JOINS: usize = 2_000;
+/// An entry that finds no room is tried again once a minute at most: after an hour of that, what is there has lost as much as
+/// the entry is worth.
+const REFUSALS_OF_AN_HOUR: f64 = 60.0;
+
+/// What a store keeps.
+pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
+    /// Most entries: one that leaves is looked for among all.
+    const MAX_ENTRIES: usize;
+    /// Whether a new entry always gets room, or that of entries that are worth less.
+    const ALWAYS_ENTERS: bool;
+    /// Whether the folder may be any one, and has to be marked and locked.
+    const CLAIMS_FOLDER: bool;
+
+    /// A digest of what is computed, whatever its tables hold.
+    fn digest(&self) -> u64;
+    /// What its tables hold.
+    fn tables(&self) -> &[TableKey];
+    /// Whether it makes an entry that is there superfluous.
+    fn replaces(&self, old: &Entry<Self>) -> bool;
+    /// Whether it is the same as another one, of later tables of a sequence.
+    fn follows(&self, _other: &Self) -> bool {
+        false
+    }
+    /// Its rows have left memory.
+    fn leave_memory(&self) {}
+    fn count_eviction(place: Place);
+    fn publish(sizes: Sizes);
+    /// Counts and logs an error.
+    fn failed(what: &'static str, error: &Error);
+}
 
 /// Limits of a store.
 #[derive(Debug, Clone)]
@@ -37,112 +63,115 @@ pub(crate) struct Budget {
     pub(crate) folder: Option<PathBuf>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Memory,
+    Disk,
+}
+
+/// What all entries take.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    pub(crate) memory: u64,
+    pub(crate) disk: u64,
+    /// Entries in memory.
+    pub(crate) in_memory: usize,
+}
+
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct Store<K> {
     budget: Budget,
-    joins: Mutex<Joins>,
+    entries: Mutex<Entries<K>>,
     next: AtomicU64,
     disk: Mutex<Disk>,
 }
 
-/// The joins by a digest of their tables, and what all of them take.
-#[derive(Debug, Default)]
-struct Joins {
-    by_tables: HashMap<u64, Vec<Arc<CachedJoin>>>,
-    memory: u64,
-    disk: u64,
-    /// Computed when needed.
-    needs: Option<Arc<Needs>>,
+#[derive(Debug)]
+struct Entries<K> {
+    by_digest: HashMap<u64, Vec<Arc<Entry<K>>>>,
+    sizes: Sizes,
+    clock: f64,
 }
 
-impl Store {
-    /// Opens a store, with the joins of its folder. An unusable folder is ignored.
+/// What has left a store. It is dropped, and files are removed, outside of the lock.
+#[derive(Default)]
+struct Freed {
+    rows: Vec<Loaded>,
+    files: Vec<CacheFile>,
+}
+
+impl<K: Cacheable> Store<K> {
+    /// Opens a store, with the entries of its folder. An unusable folder is ignored.
     pub(crate) fn open(budget: Budget) -> Self {
         let opened = budget.folder.as_deref().map(|folder| {
-            let claim = Claim::take(folder)?;
-            Ok((claim, file::found::<Described<JoinInfo>>(folder, not_opened)?))
+            let claim = K::CLAIMS_FOLDER.then(|| Claim::take(folder)).transpose()?;
+            Ok((claim, file::found::<Described<K>>(folder, not_opened::<K>)?))
         });
-        let (budget, claim, found) = match opened {
-            Some(Ok((claim, found))) => (budget, Some(claim), found),
+        let (budget, claim, mut found) = match opened {
+            Some(Ok((claim, found))) => (budget, claim, found),
             None => (budget, None, Vec::new()),
             Some(Err(error)) => {
-                not_opened(&error);
+                not_opened::<K>(&error);
                 (Budget { folder: None, ..budget }, None, Vec::new())
             }
         };
+        found.sort_by_key(|(described, _)| Reverse(described.info.created));
         // The clock may have been set back since they were numbered.
         let last = found.iter().map(|(_, file)| file.number()).max().unwrap_or_default();
         let next = AtomicU64::new(now_milliseconds().max(last.saturating_add(1)));
-        let disk = Mutex::new(Disk::of(claim));
-        let store = Self { budget, joins: Mutex::default(), next, disk };
-        for (Described { program, about }, file) in found {
-            if program != this_program() || store.sizes().1 + file.bytes > store.budget.disk_bytes {
+        let entries = Entries { by_digest: HashMap::new(), sizes: Sizes::default(), clock: 0.0 };
+        let store = Self { budget, entries: Mutex::new(entries), next, disk: Mutex::new(Disk::new(claim)) };
+        for (Described { program, info, about }, file) in found {
+            let mut entries = store.entries.lock();
+            let fits = entries.sizes.disk + file.size() <= store.budget.disk_bytes;
+            if program == this_program() && fits && entries.count() < K::MAX_ENTRIES {
+                entries.add(Arc::new(Entry::in_file(file.number(), about, info, file)));
+            } else {
                 file.remove();
-                continue;
             }
-            let bytes = file.bytes;
-            let join = Arc::new(CachedJoin::in_file(file.number(), about, file));
-            let mut joins = store.joins.lock();
-            joins.disk += bytes;
-            joins.add(join);
         }
-        store.publish_sizes();
+        store.publish();
         store
     }
 
-    /// The smallest join that answers `wanted` with these columns; `conditions` are those of `wanted` in the caller's order.
-    pub(crate) fn find(
-        &self,
-        wanted: &JoinShape,
-        conditions: &[String],
-        columns: &BTreeSet<ColumnRef>,
-    ) -> Option<(Arc<CachedJoin>, Match)> {
-        let candidates = self.joins.lock().by_tables.get(&digest(&wanted.tables))?.clone();
-        let fitting = candidates.into_iter().filter_map(|join| {
-            let found = join.about.shape.gives(wanted, conditions)?;
-            has_columns(&join.about, &found, conditions, columns).then_some((join, found))
-        });
-        fitting.min_by_key(|(join, _)| join.about.bytes)
+    /// Whether there are entries of a digest.
+    pub(crate) fn has(&self, digest: u64) -> bool {
+        self.entries.lock().by_digest.contains_key(&digest)
     }
 
-    /// Requirements of queries that the joins can answer.
-    pub(crate) fn needs(&self) -> Arc<Needs> {
-        self.joins.lock().needs()
+    /// The entries of a digest, whatever their tables hold.
+    pub(crate) fn of_digest(&self, digest: u64) -> Vec<Arc<Entry<K>>> {
+        self.entries.lock().by_digest.get(&digest).cloned().unwrap_or_default()
     }
 
-    /// Joins of the same tables and conditions, in any version, that this process has computed.
-    pub(crate) fn earlier(&self, shape: &JoinShape) -> Vec<Arc<CachedJoin>> {
-        let same = |join: &Arc<CachedJoin>| join.is_fresh() && is_version_of(&join.about.shape, shape);
-        self.all().into_iter().filter(same).collect()
+    pub(crate) fn all(&self) -> Vec<Arc<Entry<K>>> {
+        self.entries.lock().iter().map(Arc::clone).collect()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<CachedJoin>> {
-        self.joins.lock().by_tables.values().flatten().map(Arc::clone).collect()
+    /// Notes a use.
+    pub(crate) fn hit(&self, entry: &Entry<K>) {
+        entry.hit(self.entries.lock().clock);
     }
 
-    /// Bytes in memory and on disk.
-    pub(crate) fn sizes(&self) -> (u64, u64) {
-        let joins = self.joins.lock();
-        (joins.memory, joins.disk)
-    }
-
-    /// Largest size of a join: half of the memory, so that it does not evict all others.
+    /// Half of the memory: a join that is larger would evict all others.
     pub(crate) fn largest(&self) -> u64 {
         self.budget.memory_bytes / 2
     }
 
-    /// Pins or unpins a join.
+    /// Bytes of files.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.budget.disk_bytes
+    }
+
+    /// Pins or unpins an entry; false if it is not there.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<bool, Error> {
-        let joins = self.joins.lock();
-        let Some(join) = joins.by_tables.values().flatten().find(|join| join.id == id) else {
-            return Ok(false);
-        };
-        join.pin(false);
-        let bytes = joins.pinned_bytes() + join.about.bytes;
+        let entries = self.entries.lock();
+        let Some(entry) = entries.iter().find(|entry| entry.id == id) else { return Ok(false) };
+        let bytes = entries.pinned_bytes(slice::from_ref(entry)) + entry.info.bytes;
         if pinned && bytes > self.largest() {
             return Err(Error::TooLarge { bytes });
         }
-        join.pin(pinned);
+        entry.pin(pinned);
         Ok(true)
     }
 
@@ -151,245 +180,238 @@ impl Store {
         self.budget.folder.as_ref()
     }
 
-    /// Inserts a join, replaces superfluous ones, and evicts those of less value.
-    pub(crate) fn insert(
-        &self,
-        about: JoinInfo,
-        schema: SchemaRef,
-        batches: Vec<RecordBatch>,
-    ) -> Result<Arc<CachedJoin>, Error> {
-        let about = JoinInfo { bytes: about.bytes + ENTRY_BYTES, ..about };
-        let mut join = CachedJoin::in_memory(self.next_id(), about, schema, batches);
-        let (join, dropped) = {
-            let mut joins = self.joins.lock();
-            let mut dropped = joins.replaced_by(&join);
+    /// Inserts an entry, replaces superfluous ones, and evicts those of less value. On an error all stay.
+    pub(crate) fn insert(&self, about: K, info: EntryInfo, rows: Loaded) -> Result<Arc<Entry<K>>, Error> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (mut entry, mut freed) = (Entry::in_memory(id, about, info, rows), Freed::default());
+        let entry = {
+            let mut entries = self.entries.lock();
+            let replaced = entries.iter().filter(|old| entry.about.replaces(old));
+            let replaced: Vec<_> = replaced.map(Arc::clone).collect();
             // Uses of the earlier version count for this one.
-            join.about.expected_uses += dropped.iter().map(|old| old.hits()).max().unwrap_or_default() as f64;
-            let join = Arc::new(join);
-            // The newest version stays pinned, unless it has become too large.
-            let pinned = dropped.iter().any(|old| old.is_pinned());
-            let fits = joins.pinned_bytes() + join.about.bytes <= self.largest();
-            join.pin(pinned && fits);
-            if pinned && !fits {
-                tracing::warn!(id = join.id, "a pinned join has grown too large to be pinned");
-            }
-            let leaving = joins.make_room(&join, self.budget.memory_bytes);
-            match leaving {
-                Ok(gone) => dropped.extend(gone),
-                Err(error) => {
-                    // The joins that it would have replaced are still valid.
-                    dropped.into_iter().for_each(|join| joins.give_back(join));
-                    return Err(error);
+            entry.earlier_uses = replaced.iter().map(|old| old.hits()).max().unwrap_or_default();
+            if replaced.iter().any(|old| old.is_pinned()) {
+                // The newest version stays pinned, unless it has become too large.
+                let fits = entries.pinned_bytes(&replaced) + entry.info.bytes <= self.largest();
+                entry.pin(fits);
+                if !fits {
+                    tracing::warn!(id, "a pinned join has grown too large to be pinned");
                 }
             }
-            dropped.extend(joins.thinned());
-            joins.memory += join.about.bytes;
-            joins.add(Arc::clone(&join));
-            (join, dropped)
+            let room = (Place::Memory, entry.info.bytes, self.budget.memory_bytes);
+            entries.make_room(&entry, &replaced, room, &mut freed)?;
+            entries.take(|old| is_among(&replaced, old), &mut freed);
+            entries.thin(&mut freed);
+            let entry = Arc::new(entry);
+            entries.add(Arc::clone(&entry));
+            entry
         };
-        // Outside the lock: files are removed here.
-        dropped.iter().for_each(|join| join.leave_disk());
-        self.publish_sizes();
-        Ok(join)
+        freed.remove();
+        self.publish();
+        Ok(entry)
     }
 
-    /// Removes joins with a matching table.
-    pub(crate) fn remove_of(&self, gone: impl Fn(&TableKey) -> bool) -> usize {
-        self.remove_all(|join| join.about.shape.tables.iter().any(&gone))
+    /// Takes the rows of an entry, read from its file, into memory.
+    pub(crate) fn restore(&self, entry: &Arc<Entry<K>>, rows: Loaded) -> Result<(), Error> {
+        let mut freed = Freed::default();
+        {
+            let mut entries = self.entries.lock();
+            if !entries.contains(entry) {
+                return Err(Error::Gone);
+            }
+            if entry.bytes_in(Place::Memory) == 0 {
+                let room = (Place::Memory, entry.info.bytes, self.budget.memory_bytes);
+                entries.make_room(entry, &[], room, &mut freed)?;
+                entry.enter_memory(rows);
+                entries.sizes.memory += entry.info.bytes;
+                entries.sizes.in_memory += 1;
+            }
+        }
+        freed.remove();
+        self.publish();
+        Ok(())
     }
 
-    /// Forgets a join in all its versions.
-    pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
-        self.remove_all(|join| is_version_of(&join.about.shape, shape));
+    /// Forgets entries with a matching table. Each table is looked at once, outside of the lock.
+    pub(crate) fn remove_of(&self, matches: impl Fn(&TableKey) -> bool) -> usize {
+        let all = self.all();
+        let tables: HashSet<&TableKey> = all.iter().flat_map(|entry| entry.about.tables()).collect();
+        let gone: HashSet<&TableKey> = tables.into_iter().filter(|table| matches(table)).collect();
+        if gone.is_empty() {
+            return 0;
+        }
+        self.remove_all(|entry| entry.about.tables().iter().any(|table| gone.contains(table)))
     }
 
-    /// Forgets a join.
+    /// Forgets an entry.
     pub(crate) fn remove(&self, id: u64) -> bool {
-        self.remove_all(|join| join.id == id) > 0
+        self.remove_all(|entry| entry.id == id) > 0
     }
 
-    /// Forgets joins, and gives their number. Queries that read them go on.
-    pub(crate) fn remove_all(&self, which: impl Fn(&CachedJoin) -> bool) -> usize {
-        let removed = self.joins.lock().take(which);
-        removed.iter().for_each(|join| join.leave_disk());
-        self.publish_sizes();
-        removed.len()
+    /// Forgets entries, and gives their number. Queries that read them go on.
+    pub(crate) fn remove_all(&self, which: impl Fn(&Entry<K>) -> bool) -> usize {
+        let mut freed = Freed::default();
+        let removed = self.entries.lock().take(which, &mut freed);
+        freed.remove();
+        self.publish();
+        removed
     }
 
-    /// Forgets a join whose rows cannot be read; says so if nobody has yet.
+    /// Forgets an entry whose rows cannot be read; says so if nobody has yet.
     pub(crate) fn remove_broken(&self, id: u64, error: &Error) {
         if self.remove(id) {
-            failed("read", error);
+            K::failed("read", error);
         }
     }
 
-    fn next_id(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+    fn publish(&self) {
+        K::publish(self.sizes());
     }
 
-    fn publish_sizes(&self) {
-        let (memory, disk) = self.sizes();
-        metrics::gauge!("bowshot_join_cache_bytes", "place" => "memory").set(memory as f64);
-        metrics::gauge!("bowshot_join_cache_bytes", "place" => "disk").set(disk as f64);
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.entries.lock().sizes
     }
 }
 
-impl Joins {
-    fn add(&mut self, join: Arc<CachedJoin>) {
-        self.needs = None;
-        self.by_tables.entry(digest(&join.about.shape.tables)).or_default().push(join);
+impl<K: Cacheable> Entries<K> {
+    fn iter(&self) -> impl Iterator<Item = &Arc<Entry<K>>> {
+        self.by_digest.values().flatten()
     }
 
-    /// Takes in again what was taken out.
-    fn give_back(&mut self, join: Arc<CachedJoin>) {
-        if join.memory_batches().is_some() {
-            self.memory += join.about.bytes;
-        }
-        self.disk += join.disk_bytes();
-        self.add(join);
+    fn count(&self) -> usize {
+        self.by_digest.values().map(Vec::len).sum()
     }
 
-    fn needs(&mut self) -> Arc<Needs> {
-        let joins = self.by_tables.values().flatten();
-        Arc::clone(self.needs.get_or_insert_with(|| {
-            let mut needs = Needs::default();
-            joins.for_each(|join| needs.add(join.needs));
-            Arc::new(needs)
-        }))
+    fn contains(&self, entry: &Entry<K>) -> bool {
+        self.by_digest.get(&entry.about.digest()).is_some_and(|all| is_among(all, entry))
     }
 
-    fn pinned_bytes(&self) -> u64 {
-        self.by_tables.values().flatten().filter(|join| join.is_pinned()).map(|join| join.about.bytes).sum()
+    /// Bytes of all pinned entries but some.
+    fn pinned_bytes(&self, but: &[Arc<Entry<K>>]) -> u64 {
+        let pinned = self.iter().filter(|entry| entry.is_pinned() && !is_among(but, entry));
+        pinned.map(|entry| entry.info.bytes).sum()
     }
 
-    fn contains(&self, join: &CachedJoin) -> bool {
-        self.by_tables.values().flatten().any(|other| other.id == join.id)
+    fn add(&mut self, entry: Arc<Entry<K>>) {
+        entry.used_at(self.clock);
+        let bytes = entry.bytes_in(Place::Memory);
+        self.sizes.memory += bytes;
+        self.sizes.in_memory += usize::from(bytes > 0);
+        self.sizes.disk += entry.bytes_in(Place::Disk);
+        self.by_digest.entry(entry.about.digest()).or_default().push(entry);
     }
 
-    /// Takes out what a new join makes superfluous: older versions of the same join, and joins that it gives.
-    fn replaced_by(&mut self, new: &CachedJoin) -> Vec<Arc<CachedJoin>> {
-        let shape = &new.about.shape;
-        self.take(|old| {
-            let other = &old.about.shape;
-            // An older version with other conditions, a slice, stays: its own rows will be brought up to date.
-            let older = other.tables != shape.tables;
-            let conditions = &other.tree.conditions;
-            let has_rows = || shape.tree.conditions.iter().all(|condition| conditions.contains(condition));
-            let has_columns = || old.about.columns.iter().all(|column| new.about.columns.contains(column));
-            is_named_like(other, shape)
-                && other.settings == shape.settings
-                && other.tree.members == shape.tree.members
-                && has_rows()
-                && (older || (!old.is_pinned() && has_columns()))
-        })
-    }
-
-    /// Makes joins leave memory until the new one fits: those stay that are worth more. Gives those that are gone.
-    fn make_room(&mut self, new: &CachedJoin, limit: u64) -> Result<Vec<Arc<CachedJoin>>, Error> {
-        let now = SystemTime::now();
-        let bytes = new.about.bytes;
+    /// Makes entries leave a place until so many bytes of a new one fit its limit; `replaced` leave in any case.
+    fn make_room(
+        &mut self,
+        new: &Entry<K>,
+        replaced: &[Arc<Entry<K>>],
+        (place, bytes, limit): (Place, u64, u64),
+        freed: &mut Freed,
+    ) -> Result<(), Error> {
+        let taken = if place == Place::Memory { self.sizes.memory } else { self.sizes.disk };
+        let going: u64 = replaced.iter().map(|old| old.bytes_in(place)).sum();
+        let (mut left, mut victims) = (taken.saturating_sub(going), Vec::new());
         if bytes > limit {
             return Err(Error::TooLarge { bytes });
         }
-        let in_memory = self.by_tables.values().flatten().filter(|join| join.memory_batches().is_some());
-        let mut in_memory: Vec<_> = in_memory.map(Arc::clone).collect();
-        let (mut victims, mut memory) = (Vec::new(), self.memory);
-        while memory + bytes > limit {
-            // Yesterday's join leaves for that of today, whichever of them took longer.
-            let earlier = least(in_memory.iter().filter(|join| new.is_later_than(join)).map(Arc::clone), now);
-            let cheapest = || least(in_memory.iter().map(Arc::clone), now);
-            let gives_way = |join: &Arc<CachedJoin>| new.is_pinned() || join.worth(now) < new.worth(now);
-            let victim = earlier.or_else(|| cheapest().filter(gives_way));
-            // Nobody leaves for a join that finds no room all the same.
-            let Some(victim) = victim else { return Err(Error::TooLarge { bytes }) };
-            memory = memory.saturating_sub(victim.about.bytes);
-            in_memory.retain(|join| join.id != victim.id);
-            victims.push(victim);
+        if left + bytes <= limit {
+            return Ok(());
         }
-        self.memory = memory;
-        for victim in &victims {
-            victim.leave_memory();
-            metrics::counter!("bowshot_join_cache_evictions_total", "place" => "memory").increment(1);
+        let there = self.iter().filter(|entry| {
+            entry.id != new.id
+                && !entry.is_pinned()
+                && entry.bytes_in(place) > 0
+                && !is_among(replaced, entry)
+        });
+        // Yesterday's leaves for that of today, whichever of them is worth more.
+        let mut there: Vec<_> = there
+            .map(|entry| (!new.about.follows(&entry.about), entry.priority(), Arc::clone(entry)))
+            .collect();
+        there.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        let (always, most) = (K::ALWAYS_ENTERS || new.is_pinned(), self.clock + new.worth());
+        for (is_unrelated, priority, victim) in there {
+            if left + bytes <= limit || (is_unrelated && !always && priority >= most) {
+                break;
+            }
+            left = left.saturating_sub(victim.bytes_in(place));
+            victims.push((is_unrelated, victim));
         }
-        victims.retain(|victim| victim.disk_bytes() == 0);
-        victims.iter().for_each(|victim| self.forget(victim.id));
-        Ok(victims)
+        // Nobody leaves for an entry that finds no room all the same.
+        if left + bytes > limit {
+            self.clock += new.worth() / REFUSALS_OF_AN_HOUR;
+            return Err(Error::TooLarge { bytes });
+        }
+        for (is_unrelated, victim) in victims {
+            if is_unrelated {
+                self.clock = self.clock.max(victim.priority());
+            }
+            K::count_eviction(place);
+            self.leave(place, &victim, freed);
+        }
+        Ok(())
     }
 
     /// Takes out what is worth least while there are too many.
-    fn thinned(&mut self) -> Vec<Arc<CachedJoin>> {
-        let (now, mut gone) = (SystemTime::now(), Vec::new());
-        while self.by_tables.values().map(Vec::len).sum::<usize>() >= MAX_JOINS {
-            let Some(victim) = least(self.by_tables.values().flatten().map(Arc::clone), now) else { break };
-            gone.extend(self.take(|join| join.id == victim.id));
+    fn thin(&mut self, freed: &mut Freed) {
+        while self.count() >= K::MAX_ENTRIES {
+            let unpinned = self.iter().filter(|entry| !entry.is_pinned());
+            let least = unpinned.min_by(|one, other| one.priority().total_cmp(&other.priority()));
+            let Some(least) = least.map(|entry| entry.id) else { return };
+            self.take(|entry| entry.id == least, freed);
         }
-        gone
     }
 
-    fn take(&mut self, which: impl Fn(&CachedJoin) -> bool) -> Vec<Arc<CachedJoin>> {
-        let taken: Vec<_> =
-            self.by_tables.values().flatten().filter(|join| which(join)).map(Arc::clone).collect();
-        for join in &taken {
-            if join.memory_batches().is_some() {
-                self.memory = self.memory.saturating_sub(join.about.bytes);
+    /// Takes entries out, and gives their number.
+    fn take(&mut self, which: impl Fn(&Entry<K>) -> bool, freed: &mut Freed) -> usize {
+        let taken: Vec<_> = self.iter().filter(|entry| which(entry)).map(Arc::clone).collect();
+        for entry in &taken {
+            self.leave(Place::Memory, entry, freed);
+            self.leave(Place::Disk, entry, freed);
+        }
+        taken.len()
+    }
+
+    /// Has an entry leave a place. One that is nowhere else is forgotten.
+    fn leave(&mut self, place: Place, entry: &Entry<K>, freed: &mut Freed) {
+        match place {
+            Place::Memory => {
+                let Some(rows) = entry.leave_memory() else { return };
+                entry.about.leave_memory();
+                self.sizes.memory = self.sizes.memory.saturating_sub(entry.info.bytes);
+                self.sizes.in_memory = self.sizes.in_memory.saturating_sub(1);
+                freed.rows.push(rows);
             }
-            self.disk = self.disk.saturating_sub(join.disk_bytes());
-            self.forget(join.id);
+            Place::Disk => {
+                let Some(file) = entry.leave_disk() else { return };
+                self.sizes.disk = self.sizes.disk.saturating_sub(file.size());
+                freed.files.push(file);
+            }
         }
-        taken
+        let digest = entry.about.digest();
+        if entry.is_gone()
+            && let Some(all) = self.by_digest.get_mut(&digest)
+        {
+            all.retain(|other| other.id != entry.id);
+            if all.is_empty() {
+                self.by_digest.remove(&digest);
+            }
+        }
     }
+}
 
-    fn forget(&mut self, id: u64) {
-        self.needs = None;
-        self.by_tables.retain(|_, joins| {
-            joins.retain(|join| join.id != id);
-            !joins.is_empty()
-        });
+impl Freed {
+    fn remove(self) {
+        self.files.iter().for_each(CacheFile::remove);
     }
 }
 
-fn least(joins: impl Iterator<Item = Arc<CachedJoin>>, now: SystemTime) -> Option<Arc<CachedJoin>> {
-    joins.filter(|join| !join.is_pinned()).min_by(|one, other| one.worth(now).total_cmp(&other.worth(now)))
+fn is_among<K>(all: &[Arc<Entry<K>>], entry: &Entry<K>) -> bool {
+    all.iter().any(|other| other.id == entry.id)
 }
 
-fn has_columns(
-    about: &JoinInfo,
-    found: &Match,
-    conditions: &[String],
-    columns: &BTreeSet<ColumnRef>,
-) -> bool {
-    let there = |column: &ColumnRef| {
-        let number = found.numbers.get(column.table).copied();
-        about.columns.iter().any(|other| Some(other.table) == number && other.column == column.column)
-    };
-    let missing = found.missing.iter().filter_map(|place| conditions.get(*place));
-    columns.iter().all(there)
-        && missing.flat_map(|condition| columns_in(condition)).all(|column| there(&column))
-}
-
-fn digest(tables: &[TableKey]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    tables.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Whether two joins are of tables with the same names, in whatever version.
-pub(crate) fn is_named_like(one: &JoinShape, other: &JoinShape) -> bool {
-    one.tables.iter().map(|table| &table.name).eq(other.tables.iter().map(|table| &table.name))
-}
-
-/// Whether two joins are the same one, of tables in whatever versions.
-fn is_version_of(one: &JoinShape, other: &JoinShape) -> bool {
-    is_named_like(one, other) && one.settings == other.settings && one.tree == other.tree
-}
-
-fn not_opened(error: &Error) {
-    failed("open", error);
-}
-
-fn failed(what: &'static str, error: &Error) {
-    metrics::counter!("bowshot_join_cache_errors_total", "what" => what).increment(1);
-    tracing::warn!(what, error = error as &dyn std::error::Error, "the join cache steps aside");
+fn not_opened<K: Cacheable>(error: &Error) {
+    K::failed("open", error);
 }
 
 #[cfg(test)]

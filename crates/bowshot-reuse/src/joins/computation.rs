@@ -5,7 +5,9 @@ use super::plan_builder::Builder;
 use super::queue::Job;
 use super::{JoinCache, JoinCacheConfig, codes, log};
 use crate::background::{Throttle, ThrottleRule};
-use crate::cache::{CachedJoin, ColumnRef, Content, ENTRY_BYTES, JoinInfo, JoinShape, Member, RowLocation};
+use crate::cache::{
+    CachedJoin, ColumnRef, Content, EntryInfo, JoinInfo, JoinShape, Loaded, Member, short_names,
+};
 use crate::deep_copy;
 use crate::keys::{self, Found};
 use crate::settings::in_settings;
@@ -25,6 +27,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+/// Approximate bytes of a join without its rows: its descriptions in memory and on disk.
+const ENTRY_BYTES: u64 = 4 << 10;
 /// Rows of a cached batch.
 const BATCH_ROWS: usize = 64 << 10;
 /// Bytes at which a cached batch is full.
@@ -81,9 +85,8 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
             "there" | "absent" => AFTER_NOTHING,
             _ => Duration::ZERO,
         };
-        match outcome {
-            "discarded" => cache.watch.discarded(),
-            _ => cache.watch.ended(&job.order, cache.worked(started, waited), least),
+        if outcome != "discarded" {
+            cache.watch.ended(&job.order, cache.worked(started, waited), least);
         }
         cache.queue.end();
         drop(turn);
@@ -138,10 +141,7 @@ struct Target {
 impl JoinCache {
     /// The name of the outcome for metrics and logs.
     fn outcome(&self, job: &Job, filled: Option<Result<Outcome>>, took: Duration) -> &'static str {
-        let tables = || {
-            let names: Vec<String> = job.order.tables.iter().map(crate::cache::TableName::short).collect();
-            names.join(", ")
-        };
+        let tables = || short_names(&job.order.tables);
         match filled {
             Some(Ok(Outcome::New { rows })) => {
                 let (forecast, milliseconds) = (job.forecast, took.as_millis() as u64);
@@ -180,9 +180,6 @@ impl JoinCache {
 
     /// Computes one join from the newest state of its tables.
     pub(super) async fn fill(&self, job: &Job) -> Result<Outcome> {
-        if job.generation != self.watch.generation() {
-            return Ok(Outcome::Discarded);
-        }
         if self.history.does_not_fit(&job.order) {
             return Ok(Outcome::Absent);
         }
@@ -198,7 +195,7 @@ impl JoinCache {
                 let Some(rows) = self.appended(&target, earlier).await? else { return Ok(Outcome::Late) };
                 metrics::counter!("bowshot_join_cache_updates_total").increment(1);
                 // The cost is that of the whole join.
-                (rows, earlier.about.columns.clone(), earlier.about.cost)
+                (rows, earlier.about.columns.clone(), earlier.info.cost)
             }
             None => {
                 let providers: Vec<_> =
@@ -212,18 +209,11 @@ impl JoinCache {
         let count = rows.batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let cost_ms = u64::try_from(cost.as_millis()).unwrap_or(u64::MAX);
         self.history.computed(&target.shape, cost_ms, rows.bytes);
-        let about = JoinInfo {
-            shape: target.shape,
-            columns,
-            rows: count,
-            bytes: rows.bytes,
-            cost: cost.max(Duration::from_millis(1)),
-            created: SystemTime::now(),
-            forecast: job.forecast,
-            expected_uses: 1.0,
-        };
-        let Some(join) = self.keep(about, &rows)? else { return Ok(Outcome::NoRoom) };
-        if job.generation != self.watch.generation() || self.watch.is_dropped(&join.about.shape) {
+        let about = JoinInfo { shape: target.shape, columns, forecast: job.forecast };
+        let (cost, created) = (cost.max(Duration::from_millis(1)), SystemTime::now());
+        let info = EntryInfo { rows: count, bytes: rows.bytes + ENTRY_BYTES, cost, created };
+        let Some(join) = self.keep(about, info, &rows)? else { return Ok(Outcome::NoRoom) };
+        if self.queue.is_cancelled() {
             self.store.remove(join.id);
             return Ok(Outcome::Discarded);
         }
@@ -278,8 +268,7 @@ impl JoinCache {
         self.store.earlier(&target.shape).into_iter().find(|join| {
             let keys = join.about.shape.tables.iter().zip(&target.tables);
             target.columns.iter().all(|column| join.about.columns.contains(column))
-                && join.place() != RowLocation::Disk
-                && join.loaded().is_some_and(|rows| rows.batches.len() < MAX_BATCHES)
+                && join.memory().is_some_and(|rows| rows.batches.len() < MAX_BATCHES)
                 && keys.clone().all(|(old, found)| is_part(&old.content, found))
         })
     }
@@ -292,7 +281,8 @@ impl JoinCache {
             return Ok(None);
         }
         let (schema, batches) = (there.schema, there.batches.to_vec());
-        let bytes = earlier.about.bytes.saturating_sub(ENTRY_BYTES + codes::code_bytes(&batches)?);
+        let (_, plain) = codes::without_codes(&schema, &batches)?;
+        let bytes = plain.iter().map(|batch| batch.get_array_memory_size() as u64).sum();
         let mut all = Rows { schema, batches, bytes };
         let old: Vec<Vec<u64>> =
             earlier.about.shape.tables.iter().map(|key| segments(&key.content)).collect();
@@ -390,9 +380,8 @@ impl JoinCache {
     fn note_too_large(&self, shape: &JoinShape) {
         if self.history.too_large(shape) {
             self.store.remove_versions_of(shape);
-            let names: Vec<String> = shape.tables.iter().map(|table| table.name.short()).collect();
             tracing::warn!(
-                tables = names.join(", "),
+                tables = short_names(&shape.names()),
                 largest_bytes = self.store.largest(),
                 "a join is too large for the cache, or computing it is: parts of it that queries ask for may fit; raise \
                  `join_cache.memory_bytes` for all of it"
@@ -410,16 +399,17 @@ impl JoinCache {
     }
 
     /// Inserts a join, with codes for its texts if there is room; `None` if there is no room at all.
-    fn keep(&self, about: JoinInfo, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
+    fn keep(&self, about: JoinInfo, info: EntryInfo, rows: &Rows) -> Result<Option<Arc<CachedJoin>>> {
         let (schema, batches) = codes::without_codes(&rows.schema, &rows.batches)?;
         let plain = Rows { schema, batches, bytes: rows.bytes };
         if let Some(coded) = self.with_codes(&plain, rows) {
-            let about = JoinInfo { bytes: coded.bytes, ..about.clone() };
-            if let Ok(join) = self.store.insert(about, coded.schema, coded.batches) {
+            let info = EntryInfo { bytes: coded.bytes + ENTRY_BYTES, ..info.clone() };
+            let coded = Loaded::in_memory(coded.schema, coded.batches);
+            if let Ok(join) = self.store.insert(about.clone(), info, coded) {
                 return Ok(Some(join));
             }
         }
-        Ok(self.store.insert(about, plain.schema, plain.batches).ok())
+        Ok(self.store.insert(about, info, Loaded::in_memory(plain.schema, plain.batches)).ok())
     }
 
     /// Records that replaced joins of earlier versions were not used.

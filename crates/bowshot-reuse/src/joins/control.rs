@@ -21,8 +21,7 @@ impl JoinCache {
                 .with_hint("EXPLAIN says why each join is not"));
         }
         for order in orders {
-            let generation = self.watch.generation();
-            self.queue.push(Job { order, rank: FIRST, forecast: true, generation });
+            self.queue.push(Job { order, rank: FIRST, forecast: true });
         }
         Ok(())
     }
@@ -46,8 +45,8 @@ impl JoinCache {
         let join = self.store.all().into_iter().find(|join| join.id == id).ok_or_else(|| unknown(id))?;
         let shape = &join.about.shape;
         self.history.forget(shape);
-        let running = self.queue.forget(shape);
-        self.watch.forget(shape, running);
+        self.queue.forget(shape);
+        self.watch.forget(shape);
         self.store.remove_versions_of(shape);
         Ok(())
     }

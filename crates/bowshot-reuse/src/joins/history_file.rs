@@ -1,9 +1,10 @@
 //! The history of joins on disk.
 
 use super::JoinCache;
+use crate::cache::replace_private_file;
 use std::error::Error;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// Its name in the folder of the cache.
@@ -55,11 +56,8 @@ impl JoinCache {
     }
 
     fn write_history(&self, text: &str) -> Result<(), Box<dyn Error>> {
-        let path = self.store.claimed()?.join(FILE);
-        let begun = path.with_extension("begun");
         // It contains constants of queries.
-        crate::cache::create_private_file(&begun)?.write_all(text.as_bytes())?;
-        Ok(fs::rename(&begun, &path)?)
+        Ok(replace_private_file(&self.store.claimed()?.join(FILE), text.as_bytes())?)
     }
 }
 

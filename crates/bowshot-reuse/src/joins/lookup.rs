@@ -8,7 +8,7 @@ use super::queue::Job;
 use super::report::Report;
 use super::substitute::{Found, Replacements, address, rebuilt};
 use super::{JoinCache, log};
-use crate::cache::{CachedJoin, Match, Needs, Order};
+use crate::cache::{CachedJoin, JoinStore, Match, Order};
 use crate::settings::{in_settings, joins_are_on, meaning};
 use bowshot_engine::reuse::Purpose;
 use bowshot_tables::Snapshot;
@@ -19,7 +19,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Most parts of a plan that are analysed as joins.
 const MAX_ATTEMPTS: usize = 64;
@@ -100,9 +100,9 @@ impl JoinCache {
         let view = self.view(state);
         // What a query may wait for has to be noted before.
         let later = !report.is_wanted() && self.config.wait.is_zero();
-        let known = later.then(|| self.store.needs());
+        let known = later.then_some(self.store.as_ref());
         let mut replacements = Replacements::new();
-        let Candidates { candidates, mut skipped } = self.candidates(plan, &view, report, known.as_deref());
+        let Candidates { candidates, mut skipped } = self.candidates(plan, &view, report, known);
         for candidate in candidates {
             let found = match self.find(&candidate) {
                 None if purpose == Purpose::Run && !candidate.cut && !later => self.missed(&candidate).await,
@@ -165,14 +165,14 @@ impl JoinCache {
         }
     }
 
-    /// The largest parts of a plan that join tables of known versions; those only that what there is may fit, if `known`
-    /// says what that needs.
+    /// The largest parts of a plan that join tables of known versions; with `known`, those only of whose tables that has
+    /// joins, in whatever version.
     fn candidates<'a>(
         &self,
         plan: &'a LogicalPlan,
         view: &View,
         report: &mut Report,
-        known: Option<&Needs>,
+        known: Option<&JoinStore>,
     ) -> Candidates<'a> {
         let defaults = (view.catalog.as_str(), view.schema.as_str());
         let reader = Reader::new(defaults, &view.newest, view.run);
@@ -181,7 +181,7 @@ impl JoinCache {
         let mut waiting = vec![(plan, false)];
         while let Some((node, cut)) = waiting.pop() {
             let of_known = match (parts.get(&address(node)), known) {
-                (Some(part), Some(known)) => known.may_fit(part.tables, part.compared),
+                (Some(tables), Some(known)) => known.has(*tables),
                 (Some(_), None) => true,
                 // Taking apart what cannot be a join is for those who want to know why it is none.
                 (None, _) => report.is_wanted(),
@@ -248,8 +248,8 @@ impl JoinCache {
         if seen.count < self.config.fill_after || self.watch.rests(&order, seen.unused) {
             return None;
         }
-        let (rank, generation) = (seen.count as f64 * ASKED_FOR, self.watch.generation());
-        self.queue.push(Job { order: order.clone(), rank, forecast: false, generation });
+        let rank = seen.count as f64 * ASKED_FOR;
+        self.queue.push(Job { order: order.clone(), rank, forecast: false });
         Some(order)
     }
 
@@ -261,13 +261,12 @@ impl JoinCache {
         replacements: &mut Replacements,
         report: &mut Report,
     ) {
-        let known = self.store.needs();
         let mut waiting = below(candidate.node);
         while let Some(node) = waiting.pop() {
             if !has_join(node) {
                 continue;
             }
-            let parts = self.candidates(node, view, &mut Report::default(), Some(&known));
+            let parts = self.candidates(node, view, &mut Report::default(), Some(&self.store));
             for part in &parts.candidates {
                 match self.find(part) {
                     Some((join, how)) => {
@@ -333,7 +332,7 @@ impl JoinCache {
 
     fn count_hit(&self, candidate: &Candidate<'_>, join: &CachedJoin) {
         metrics::counter!("bowshot_join_cache_hits_total").increment(1);
-        join.hit(SystemTime::now());
+        self.store.hit(join);
         self.history.see(&candidate.shaped.shape, &candidate.shaped.columns, Utc::now());
         self.history.used(&join.about.shape, true);
     }

@@ -48,10 +48,8 @@ struct State {
     versions: HashMap<TableName, TableKey>,
     /// When a join was last computed, or tried to be, and how long it rests from then.
     ended: HashMap<Order, (Instant, Duration)>,
-    /// How often all joins were to be forgotten: what was ordered before is not kept.
+    /// How often all joins were to be forgotten: what was looked up before is not ordered.
     generation: u64,
-    /// Joins that are to be forgotten while they are computed.
-    dropped: Vec<JoinShape>,
 }
 
 /// A join that a new table continues.
@@ -72,13 +70,7 @@ impl Watch {
         }
         let rest = took.saturating_mul(REST).max(least);
         state.ended.insert(order.clone(), (Instant::now(), rest));
-        state.dropped.clear();
         state.done(order);
-    }
-
-    /// Notes that a join was computed and thrown away.
-    pub(super) fn discarded(&self) {
-        self.state.lock().dropped.clear();
     }
 
     /// Whether a join was computed so recently that it is not yet computed again; `unused` forecasts in a row make it
@@ -90,33 +82,20 @@ impl Watch {
     }
 
     /// A number that is another one after [`Self::clear`].
-    pub(super) fn generation(&self) -> u64 {
+    fn generation(&self) -> u64 {
         self.state.lock().generation
     }
 
-    /// Forgets what was predicted, and has what is being computed thrown away.
+    /// Forgets what was predicted.
     pub(super) fn clear(&self) {
         let mut state = self.state.lock();
         state.predicted.clear();
         state.generation += 1;
     }
 
-    /// Forgets that a join was predicted; one that is `running` is to be thrown away.
-    pub(super) fn forget(&self, shape: &JoinShape, running: bool) {
-        let mut state = self.state.lock();
-        state.predicted.retain(|predicted| !predicted.order.is_of(shape));
-        if running {
-            state.dropped.push(shape.clone());
-        }
-    }
-
-    /// Whether a join that was computed is to be thrown away.
-    pub(super) fn is_dropped(&self, shape: &JoinShape) -> bool {
-        self.state.lock().dropped.iter().any(|dropped| {
-            dropped.names() == shape.names()
-                && dropped.settings == shape.settings
-                && dropped.tree.without_filters() == shape.tree.without_filters()
-        })
+    /// Forgets that a join was predicted.
+    pub(super) fn forget(&self, shape: &JoinShape) {
+        self.state.lock().predicted.retain(|predicted| !predicted.order.is_of(shape));
     }
 
     /// The tables that there were at the last look; none before the first.
@@ -254,8 +233,8 @@ impl JoinCache {
             let Some(keys) = self.settled(&order, &mut versions).await else { continue };
             if self.is_there(&order, keys) {
                 self.watch.state.lock().done(&order);
-            } else if !self.watch.rests(&order, unused) {
-                self.queue.push(Job { order, rank, forecast, generation });
+            } else if !self.watch.rests(&order, unused) && generation == self.watch.generation() {
+                self.queue.push(Job { order, rank, forecast });
             }
         }
         self.watch.state.lock().versions = versions;

@@ -23,8 +23,8 @@ mod tables;
 pub(crate) use tables::{FORECASTS, HISTORY, TABLE, rows};
 
 use crate::background::{self, Handoff, Throttle, ThrottleRule};
-use crate::cache::{Budget, History, Store, TableName};
-use crate::keys::{self, Sources};
+use crate::cache::{Budget, History, JoinStore, TableName};
+use crate::keys::Sources;
 use crate::lineage;
 use bowshot_api::Result;
 use bowshot_engine::Base;
@@ -75,20 +75,22 @@ bowshot_api::defaults! {
 /// The join cache of an engine, without the threads that fill it.
 #[derive(Debug)]
 pub(crate) struct JoinCache {
-    config: JoinCacheConfig,
-    store: Arc<Store>,
+    pub(crate) config: JoinCacheConfig,
+    store: Arc<JoinStore>,
     history: History,
     saved: Mutex<Saved>,
     queue: Queue,
     learner: Learner,
     watch: Watch,
-    sources: Sources,
+    /// The tables as they are committed.
+    pub(crate) sources: Sources,
     /// Threads that get the processor when they want it.
     queries: Handle,
     /// What joins are computed with: its memory is apart from that of queries.
     state: SessionState,
-    throttle: Arc<Throttle>,
-    handoff: Handoff,
+    pub(crate) throttle: Arc<Throttle>,
+    /// Where work begins that the lowest priority may hold up.
+    pub(crate) handoff: Handoff,
 }
 
 impl JoinCache {
@@ -97,33 +99,9 @@ impl JoinCache {
         Arc::clone(self.state.runtime_env())
     }
 
-    pub(crate) fn throttle(&self) -> &Arc<Throttle> {
-        &self.throttle
-    }
-
     /// What makes plans wait while queries run.
     pub(crate) fn throttle_rule(&self) -> Arc<ThrottleRule> {
         Arc::new(ThrottleRule(Arc::clone(&self.throttle)))
-    }
-
-    /// Where work begins that the lowest priority may hold up.
-    pub(crate) fn handoff(&self) -> &Handoff {
-        &self.handoff
-    }
-
-    /// Whether joins, and results, are computed before they are asked for.
-    pub(crate) fn forecasts(&self) -> bool {
-        self.config.forecast
-    }
-
-    /// How often something is asked for until it is computed ahead.
-    pub(crate) fn fill_after(&self) -> u64 {
-        self.config.fill_after
-    }
-
-    /// Longest computation ahead.
-    pub(crate) fn fill_timeout(&self) -> Duration {
-        self.config.fill_timeout
     }
 
     /// Whether a join is being computed, or waits for that.
@@ -134,11 +112,6 @@ impl JoinCache {
     /// The tables that there were at the last look; none before the first.
     pub(crate) fn known_tables(&self) -> HashSet<TableName> {
         self.watch.tables()
-    }
-
-    /// The tables as they are committed.
-    pub(crate) fn sources(&self) -> &Sources {
-        &self.sources
     }
 }
 
@@ -169,7 +142,7 @@ impl Joins {
         let background = started(background::background())?;
         let cache = Arc::new(JoinCache {
             config: config.clone(),
-            store: Arc::new(Store::open(budget)),
+            store: Arc::new(JoinStore::open(budget)),
             history: History::new(config.history),
             saved: Mutex::default(),
             queue: Queue::default(),
@@ -181,7 +154,8 @@ impl Joins {
             handoff: Handoff::new(background.handle().clone(), Arc::clone(&throttle)),
             throttle,
         });
-        cache.restore();
+        lineage::keep_current(&cache.store, base.tables);
+        cache.restore_history();
         let beside = started(background::beside())?;
         // Learning has a thread of its own: it neither waits for a long step nor counts as work on joins. One of the lowest
         // priority, since it begins when a query does: with an ordinary one TPC-H took 1.04 times as long.
@@ -197,20 +171,6 @@ impl Joins {
     /// Does work that hands out jobs, for as long as the cache is there.
     pub(crate) fn watch_over(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.beside.spawn(work));
-    }
-}
-
-impl JoinCache {
-    /// Takes over what an earlier process has left, if it is of the tables that there are.
-    fn restore(&self) {
-        // Versions and segments of a backup that was put back are numbered again.
-        let (newest, opening) = (self.sources.tables.snapshot(), self.sources.tables.opening());
-        let continues = self.store.folder().is_some_and(|it| lineage::continues(it, opening));
-        self.store.remove_of(|table| !(keys::holds(table, &newest) && (continues || keys::is_file(table))));
-        if let Some(folder) = self.store.folder() {
-            lineage::note(folder, opening);
-        }
-        self.restore_history();
     }
 }
 

@@ -14,8 +14,6 @@ pub(super) struct Job {
     pub(super) rank: f64,
     /// Whether nobody has asked for it yet.
     pub(super) forecast: bool,
-    /// [`super::maintenance::Watch::generation`] when it was ordered.
-    pub(super) generation: u64,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +29,8 @@ struct Jobs {
     waiting: Vec<Job>,
     /// The one that is being computed.
     current: Option<Job>,
+    /// Whether that one is to be thrown away.
+    cancelled: bool,
 }
 
 impl Queue {
@@ -38,7 +38,7 @@ impl Queue {
     pub(super) fn push(&self, job: Job) {
         let mut jobs = self.jobs.lock();
         // What is at work already is looked at again when it has come to its end.
-        if jobs.current.as_ref().is_some_and(|at| at.generation == job.generation && at.order == job.order) {
+        if !jobs.cancelled && jobs.current.as_ref().is_some_and(|at| at.order == job.order) {
             return;
         }
         let waiting = &mut jobs.waiting;
@@ -67,7 +67,7 @@ impl Queue {
             return None;
         }
         let job = jobs.waiting.remove(0);
-        jobs.current = Some(job.clone());
+        (jobs.current, jobs.cancelled) = (Some(job.clone()), false);
         Some(job)
     }
 
@@ -96,18 +96,26 @@ impl Queue {
         }
     }
 
-    /// Forgets the orders of a join. True if one of them is being computed.
-    pub(super) fn forget(&self, shape: &JoinShape) -> bool {
+    /// Forgets the orders of a join, and has what is computed of them thrown away.
+    pub(super) fn forget(&self, shape: &JoinShape) {
         let mut jobs = self.jobs.lock();
         jobs.waiting.retain(|job| !job.order.is_of(shape));
+        let is_running = jobs.current.as_ref().is_some_and(|job| job.order.is_of(shape));
+        jobs.cancelled |= is_running;
         self.ended.notify_waiters();
-        jobs.current.as_ref().is_some_and(|job| job.order.is_of(shape))
     }
 
-    /// Forgets what waits.
+    /// Forgets all orders, and has what is being computed thrown away.
     pub(super) fn clear(&self) {
-        self.jobs.lock().waiting.clear();
+        let mut jobs = self.jobs.lock();
+        jobs.waiting.clear();
+        jobs.cancelled = true;
         self.ended.notify_waiters();
+    }
+
+    /// Whether what is being computed is to be thrown away.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.jobs.lock().cancelled
     }
 
     /// Whether a join is being computed, or waits for that.

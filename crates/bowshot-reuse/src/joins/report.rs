@@ -30,8 +30,8 @@ impl Report {
 
     pub(super) fn hit(&mut self, shaped: &Shaped, join: &CachedJoin) {
         self.line(|| {
-            let age = join.about.created.elapsed().unwrap_or_default().as_secs();
-            let (names, id, rows) = (names(shaped), join.id, join.about.rows);
+            let age = join.info.created.elapsed().unwrap_or_default().as_secs();
+            let (names, id, rows) = (names(shaped), join.id, join.info.rows);
             format!("hit: {names} is read from join_cache_{id} ({rows} rows, computed {age} s ago)")
         });
     }

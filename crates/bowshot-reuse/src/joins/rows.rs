@@ -1,7 +1,7 @@
 //! Cached rows as a table for a scan.
 
 use super::codes;
-use crate::cache::{Loaded, Store};
+use crate::cache::{JoinStore, Loaded};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind, Origin};
 use bowshot_engine::internals::CheckedScan;
@@ -26,12 +26,12 @@ pub(super) struct CachedRows {
     rows: Loaded,
     schema: SchemaRef,
     id: u64,
-    store: Arc<Store>,
+    store: Arc<JoinStore>,
 }
 
 impl CachedRows {
     /// The rows of the join of this number in the store.
-    pub(super) fn new(rows: Loaded, id: u64, store: &Arc<Store>) -> Self {
+    pub(super) fn new(rows: Loaded, id: u64, store: &Arc<JoinStore>) -> Self {
         let schema = codes::shown_schema(&rows.schema);
         Self { rows, schema, id, store: Arc::clone(store) }
     }
@@ -94,7 +94,7 @@ fn slices(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
 struct MappedRows {
     rows: Loaded,
     id: u64,
-    store: Arc<Store>,
+    store: Arc<JoinStore>,
 }
 
 impl Origin for MappedRows {

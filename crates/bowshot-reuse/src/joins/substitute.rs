@@ -4,7 +4,7 @@ use super::block::{Block, Shaped};
 use super::codes;
 use super::expression_text;
 use super::rows::CachedRows;
-use crate::cache::{CachedJoin, Loaded, Match, Store};
+use crate::cache::{CachedJoin, JoinStore, Loaded, Match};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, TableReference, plan_err};
 use datafusion::config::ConfigOptions;
@@ -28,7 +28,7 @@ pub(super) struct Found<'a> {
     pub(super) join: &'a CachedJoin,
     pub(super) how: &'a Match,
     pub(super) rows: Loaded,
-    pub(super) store: &'a Arc<Store>,
+    pub(super) store: &'a Arc<JoinStore>,
     /// The settings of the session that asks.
     pub(super) options: Arc<ConfigOptions>,
 }

@@ -2,13 +2,12 @@
 //! values that statements compare with: those may be somebody else's secrets.
 
 use super::JoinCache;
-use crate::cache::{CachedJoin, Order, Template};
+use crate::cache::{CachedJoin, Order, Place, Template, short_names};
 use crate::columns::{batch, real, text, time, truth, whole};
 use bowshot_api::Result;
 use chrono::Utc;
 use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 pub(crate) const TABLE: &str = "join_cache";
 /// The joins that were asked for.
@@ -30,31 +29,26 @@ pub(crate) fn rows(cache: Option<&JoinCache>, table: &str) -> Option<Result<Reco
 }
 
 fn joins(joins: &[Arc<CachedJoin>]) -> Result<RecordBatch> {
-    let now = SystemTime::now();
-    let names = |join: &CachedJoin| {
-        let tables = join.about.shape.tables.iter().map(|key| key.name.short());
-        tables.collect::<Vec<_>>().join(", ")
-    };
     batch(vec![
         ("id", whole(joins, |join| join.id)),
-        ("tables", text(joins, |join| names(join))),
+        ("tables", text(joins, |join| short_names(&join.about.shape.names()))),
         ("column_count", whole(joins, |join| join.about.columns.len() as u64)),
-        ("row_count", whole(joins, |join| join.about.rows)),
-        ("bytes", whole(joins, |join| join.about.bytes)),
-        ("disk_bytes", whole(joins, |join| join.disk_bytes())),
-        ("place", text(joins, |join| join.place().name().to_owned())),
-        ("cost_ms", real(joins, |join| join.about.cost.as_secs_f64() * 1e3)),
+        ("row_count", whole(joins, |join| join.info.rows)),
+        ("bytes", whole(joins, |join| join.info.bytes)),
+        ("disk_bytes", whole(joins, |join| join.bytes_in(Place::Disk))),
+        ("place", text(joins, |join| join.place().to_owned())),
+        ("cost_ms", real(joins, |join| join.info.cost.as_secs_f64() * 1e3)),
         ("hits", whole(joins, |join| join.hits())),
         ("forecast", truth(joins, |join| join.about.forecast)),
         ("pinned", truth(joins, |join| join.is_pinned())),
-        ("worth", real(joins, |join| join.worth(now))),
-        ("created", time(joins, |join| join.about.created)),
+        ("worth", real(joins, |join| join.worth())),
+        ("created", time(joins, |join| join.info.created)),
     ])
 }
 
 fn history(templates: &[Template]) -> Result<RecordBatch> {
     let patterns = |template: &Template| template.patterns().collect::<Vec<_>>().join(", ");
-    let latest = |template: &Template| template.seen.last().map(|names| shown(names)).unwrap_or_default();
+    let latest = |template: &Template| template.seen.last().map(short_names).unwrap_or_default();
     let hours = |template: &Template| {
         let hours = template.hours.iter().enumerate().filter(|(_, count)| **count > 0);
         hours.map(|(hour, count)| format!("{hour}:{count}")).collect::<Vec<_>>().join(" ")
@@ -86,12 +80,8 @@ fn forecasts(cache: Option<&JoinCache>) -> Result<RecordBatch> {
         rows.extend(latest.into_iter().map(|(rank, order)| (order, rank, "repeated")));
     }
     batch(vec![
-        ("tables", text(&rows, |(order, _, _)| shown(&order.tables))),
+        ("tables", text(&rows, |(order, _, _)| short_names(&order.tables))),
         ("reason", text(&rows, |(_, _, reason)| (*reason).to_owned())),
         ("rank", real(&rows, |(_, rank, _)| *rank)),
     ])
-}
-
-fn shown(names: &[crate::cache::TableName]) -> String {
-    names.iter().map(crate::cache::TableName::short).collect::<Vec<_>>().join(", ")
 }

@@ -1,152 +1,108 @@
 //! Results that were used again are written to disk, so that they are available after they left memory, and after a restart.
 
 use super::key::Question;
-use super::store::{CachedResult, Saved};
+use super::store::{AskedQuery, CachedResult, FoundResult, ResultInfo};
 use super::{ResultCache, ResultCacheConfig, stored_key};
-use crate::cache::{ResultFiles, ResultInfo, TableKey, Written};
+use crate::cache::{Budget, Loaded, Place, Store, TableKey};
 use crate::{keys, lineage};
 use bowshot_engine::reuse::Asked;
 use bowshot_tables::TableStore;
-use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What takes less time is computed again as soon as it is read.
 const LEAST_COST: Duration = Duration::from_millis(5);
+/// One result has at most one part of so many of the disk.
+const LARGEST_PART: u64 = 8;
 
-/// The files of a configuration, less those of tables that have changed since. Without memory or disk for them there are none,
-/// and those of before are removed: nobody could make the server forget them.
-pub(super) fn open(config: &ResultCacheConfig, tables: &TableStore) -> Option<ResultFiles> {
-    let folder = config.folder.clone()?;
-    if config.memory_bytes == 0 || config.disk_bytes == 0 {
-        ResultFiles::remove_all(&folder);
-        return None;
+/// A store with so many bytes in memory and the files of a configuration, less those of tables that have changed since. Without
+/// memory or disk for files, those of before are removed: nobody could make the server forget them.
+pub(super) fn open(config: &ResultCacheConfig, memory_bytes: u64, tables: &TableStore) -> Store<ResultInfo> {
+    let mut folder = config.folder.clone();
+    if (config.memory_bytes == 0 || config.disk_bytes == 0)
+        && let Some(unused) = folder.take()
+    {
+        Store::<ResultInfo>::remove_files(&unused);
     }
-    let files = ResultFiles::open(folder.clone(), config.disk_bytes, crate::cache::this_program)?;
-    let (newest, continues) = (tables.snapshot(), lineage::continues(&folder, tables.opening()));
-    files.remove_changed(|table| keys::holds(table, &newest) && (continues || keys::is_file(table)));
-    lineage::note(&folder, tables.opening());
-    Some(files)
+    let store = Store::open(Budget { memory_bytes, disk_bytes: config.disk_bytes, folder });
+    lineage::keep_current(&store, tables);
+    store
 }
 
 impl ResultCache {
-    /// Whether a result may come from disk.
-    pub(super) fn is_on_disk(&self, question: &Question) -> bool {
-        let largest = self.store.largest();
-        self.files
-            .as_ref()
-            .is_some_and(|files| files.may_have(question.digest, &question.key.tables, largest))
-    }
-
     /// A result from disk, in memory from now on.
-    pub(super) async fn restored(
-        &self,
-        question: &Question,
-        asked: Option<&Asked>,
-    ) -> Option<Arc<CachedResult>> {
-        if !self.is_on_disk(question) {
-            return None;
-        }
+    pub(super) async fn restored(&self, question: &Question, asked: Option<&Asked>) -> Option<FoundResult> {
+        self.store.find_on_disk(question)?;
         let (begun, cleared) = (Instant::now(), self.cleared());
         // One after the other: many may ask the same at once, and then it is there for all but the first.
         let _one = self.restoring.lock().await;
-        if let Some(kept) = self.store.find(question) {
-            return Some(kept);
+        if let Some(found) = self.store.find(question) {
+            return Some(found);
         }
-        if !question.still_holds() {
+        let result = self.store.find_on_disk(question).filter(|_| question.still_holds())?;
+        let query = stored_key::fingerprint(&question.key)?;
+        if result.about.query.get() != Some(&query) {
             return None;
         }
-        let (files, digest) = (self.files.clone()?, question.digest);
-        let (text, tables) = (stored_key::text(&question.key)?, question.key.tables.clone());
-        let read = tokio::task::spawn_blocking(move || files.read(digest, &tables, &text)).await;
-        let (about, schema, batches) = read.ok().flatten()?;
+        let rows = self.read(&result).await?;
         let key = question.key.to_keep()?;
         let template = asked.and_then(|asked| self.questions.note(asked, &key));
-        let mut result =
-            CachedResult::new((key, about.bytes), (schema, split(batches, &about.streams)), about.cost);
-        (result.ordered, result.promised, result.created) = (about.ordered, about.promised, about.created);
-        (result.template, result.begun) = (template, begun);
-        result.set_saved(Saved::Yes);
-        let result = Arc::new(result);
-        self.store.insert(digest, Arc::clone(&result));
-        if cleared != self.cleared() {
-            self.store.forget(&result);
+        let asked = Arc::new(AskedQuery { key, begun, template });
+        *result.about.asked.lock() = Some(Arc::clone(&asked));
+        if self.store.restore(&result, rows.clone()).is_err() || cleared != self.cleared() {
+            self.store.remove(result.id);
             return None;
         }
         metrics::counter!("bowshot_result_cache_restored_total").increment(1);
-        Some(result)
+        Some(FoundResult { result, rows, asked })
     }
 
-    /// Has a result written that was just given again, if it is worth that and not there yet. To be called on a runtime.
-    /// `cleared` is how often all had been forgotten before it was found.
-    pub(super) fn save(self: &Arc<Self>, digest: u64, kept: &Arc<CachedResult>, cleared: u64) {
-        let Some(files) = &self.files else { return };
-        if kept.save_from(Saved::Yes, Saved::Yes) && !files.used(digest, &kept.key.tables) {
-            // It had to make room, and is used again. If many have to in turn, none should be written at each use.
-            if kept.hits().is_power_of_two() {
-                kept.set_saved(Saved::No);
-            }
-        }
-        if files.rests() || !kept.save_from(Saved::No, Saved::Begun) {
+    async fn read(&self, result: &Arc<CachedResult>) -> Option<Loaded> {
+        let reading = Arc::clone(result);
+        let read = tokio::task::spawn_blocking(move || reading.read()).await.ok()?;
+        read.inspect_err(|error| self.store.remove_broken(result.id, error)).ok()
+    }
+
+    /// Has a result written that was just given again, or asked ahead, if it is worth that and not there yet. To be called on
+    /// a runtime. If results have to make room in turn, none should be written at each use.
+    pub(super) fn save(self: &Arc<Self>, result: &Arc<CachedResult>) {
+        let hits = result.hits();
+        let is_due = hits == 0 || hits.is_power_of_two() || result.set_unwritten(false);
+        if self.store.folder().is_none()
+            || !is_due
+            || result.bytes_in(Place::Disk) > 0
+            || result.info.cost < LEAST_COST
+            || result.info.bytes > self.store.disk_bytes() / LARGEST_PART
+            || !result.about.tables.iter().all(TableKey::is_lasting)
+        {
             return;
         }
-        if kept.cost < LEAST_COST || !kept.key.tables.iter().all(TableKey::is_lasting) {
-            kept.set_saved(Saved::Never);
-            return;
-        }
-        let Ok(place) = Arc::clone(&self.writers).try_acquire_owned() else {
+        let place = Arc::clone(&self.writers).try_acquire_owned().ok().filter(|_| !self.store.rests());
+        let Some(place) = place else {
             // At its next use.
-            kept.set_saved(Saved::No);
+            result.set_unwritten(true);
             return;
         };
-        let (cache, kept) = (Arc::clone(self), Arc::clone(kept));
+        let (cache, result) = (Arc::clone(self), Arc::clone(result));
         drop(tokio::spawn(async move {
             let _one = cache.writing.lock().await;
-            let (writer, written) = (Arc::clone(&cache), Arc::clone(&kept));
-            let done = tokio::task::spawn_blocking(move || writer.write(digest, &written, cleared)).await;
-            kept.set_saved(match done {
-                Ok(Some(Written::There)) => Saved::Yes,
-                Ok(Some(Written::Later)) => Saved::No,
-                Ok(Some(Written::Never) | None) | Err(_) => Saved::Never,
-            });
+            let writer = Arc::clone(&cache);
+            // It says itself what went wrong.
+            let _ = tokio::task::spawn_blocking(move || writer.write(&result)).await;
             drop(place);
         }));
     }
 
-    /// Writes a result; `None` if it cannot be told from all others.
-    fn write(&self, digest: u64, kept: &CachedResult, cleared: u64) -> Option<Written> {
-        let (files, query) = (self.files.as_ref()?, stored_key::text(&kept.key)?);
-        if cleared != self.cleared() {
-            return Some(Written::Later);
+    /// Writes a result that can be told from all others, and removes those of tables that have changed.
+    fn write(&self, result: &Arc<CachedResult>) {
+        let Some(asked) = result.about.asked.lock().clone() else { return };
+        if result.about.query.get().is_none() {
+            let Some(query) = stored_key::fingerprint(&asked.key) else { return };
+            // Nobody else writes.
+            let _ = result.about.query.set(query);
         }
-        let about = ResultInfo {
-            query,
-            program: files.program().to_owned(),
-            tables: kept.key.tables.clone(),
-            digest,
-            streams: kept.streams.iter().map(Vec::len).collect(),
-            ordered: kept.ordered,
-            promised: kept.promised,
-            bytes: kept.bytes,
-            cost: kept.cost,
-            created: kept.created,
-        };
-        let batches: Vec<RecordBatch> = kept.streams.iter().flatten().cloned().collect();
-        let written = files.write(about, &SchemaRef::clone(&kept.schema), &batches);
-        if cleared != self.cleared() {
-            files.clear();
-        }
-        if written == Written::There {
-            let newest = self.tables.snapshot();
-            files.remove_changed(|table| keys::holds(table, &newest));
-        }
-        Some(written)
+        self.store.write(result, &|| {});
+        let newest = self.tables.snapshot();
+        self.store.remove_of(|table| !keys::holds(table, &newest));
     }
-}
-
-/// The batches of each stream.
-fn split(batches: Vec<RecordBatch>, streams: &[usize]) -> Vec<Vec<RecordBatch>> {
-    let mut batches = batches.into_iter();
-    streams.iter().map(|count| batches.by_ref().take(*count).collect()).collect()
 }

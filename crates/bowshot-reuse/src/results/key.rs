@@ -102,7 +102,8 @@ impl Question {
         newest: &Snapshot,
     ) -> Result<Self, Reason> {
         let names = &state.config_options().catalog;
-        let mut reader = Reader::new((&names.default_catalog, &names.default_schema), newest);
+        let defaults = (names.default_catalog.as_str(), names.default_schema.as_str());
+        let mut reader = Reader { defaults, newest: Some(newest), ..Reader::default() };
         reader.read(plan)?;
         if reader.tables.is_empty() {
             return Err("it reads no table");
@@ -126,9 +127,12 @@ impl Question {
 }
 
 /// Walks a plan, its subqueries included.
+#[derive(Default)]
 struct Reader<'a> {
+    /// Default catalog and schema.
     defaults: (&'a str, &'a str),
-    newest: &'a Snapshot,
+    /// Without it no table has a key.
+    newest: Option<&'a Snapshot>,
     found: Vec<TableKey>,
     tables: Vec<Arc<dyn TableProvider>>,
     constants: Vec<DataType>,
@@ -138,21 +142,7 @@ struct Reader<'a> {
     refused: Option<Reason>,
 }
 
-impl<'a> Reader<'a> {
-    fn new(defaults: (&'a str, &'a str), newest: &'a Snapshot) -> Self {
-        Self {
-            defaults,
-            newest,
-            found: Vec::new(),
-            tables: Vec::new(),
-            constants: Vec::new(),
-            parts: 0,
-            depth: 0,
-            bytes: 0,
-            refused: None,
-        }
-    }
-
+impl Reader<'_> {
     fn read(&mut self, plan: &LogicalPlan) -> Result<(), Reason> {
         plan.visit_with_subqueries(self).map_err(|_| "its plan cannot be walked")?;
         self.refused.map_or(Ok(()), Err)
@@ -212,7 +202,8 @@ impl<'a> Reader<'a> {
         let provider = source_as_provider(&scan.source).map_err(|_| "a table is of an unknown kind")?;
         let (catalog, schema) = self.defaults;
         let name = scan.table_name.clone().resolve(catalog, schema);
-        let key = keys::of(&provider, &name, (self.newest, false))?;
+        let newest = self.newest.ok_or("the version of a table is not known")?;
+        let key = keys::of(&provider, &name, (newest, false))?;
         self.bytes += TABLE_BYTES;
         if let Content::Own { segments, .. } = &key.content {
             self.bytes += size_of_val(segments.as_slice()) as u64;
@@ -326,8 +317,7 @@ impl<'n> TreeNodeVisitor<'n> for Expressions<'_, '_> {
 impl Question {
     /// The question of a plan without scans as if it read a table with these contents.
     pub(super) fn over(plan: &LogicalPlan, tables: Vec<TableKey>) -> Result<Self, Reason> {
-        let newest = bowshot_tables::TableStore::in_memory("c", "s", 0).snapshot();
-        let mut reader = Reader::new(("c", "s"), &newest);
+        let mut reader = Reader::default();
         reader.read(plan)?;
         let (constants, settings, layout) = (reader.constants, String::new(), Layout::default());
         let parallelism = Parallelism::Default;

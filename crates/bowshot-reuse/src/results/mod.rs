@@ -12,14 +12,12 @@ mod stored_key;
 #[cfg(test)]
 mod tests;
 
-use crate::cache::ResultFiles;
+use crate::background::Throttle;
+use crate::cache::{Store, short_names};
 use crate::columns::{batch, real, text, time, whole};
 use crate::settings::results_are_on;
-use bowshot_api::BatchStream;
-use bowshot_engine::reuse::{Asked, Form};
-use bowshot_engine::{Execution, ProgressMeter};
+use bowshot_engine::reuse::{Answer, Form, Query};
 use bowshot_tables::TableStore;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::display::{PlanType, StringifiedPlan};
 use datafusion::execution::SessionState;
@@ -28,15 +26,19 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::explain::ExplainExec;
 use key::Question;
 use query_patterns::Questions;
-pub(crate) use recording::Recording;
+use recording::Recording;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{CachedResult, Store};
+use store::{BegunBytes, ResultInfo};
 use tokio::sync::Semaphore;
 
 pub(crate) use precompute::work as ask_ahead;
 
+/// One result has at most one part of so many of the memory.
+const LARGEST_PART: u64 = 8;
+/// Results on their way have at most one part of so many of the memory, and the rest is for the cached ones.
+const BEGUN_PART: u64 = 4;
 /// Results that may wait to be written to disk.
 const MAX_WRITERS: usize = 64;
 /// The table of `system` that is made here.
@@ -58,10 +60,12 @@ bowshot_api::defaults! {
 /// The results that an engine keeps.
 #[derive(Debug)]
 pub(crate) struct ResultCache {
-    store: Store,
+    store: Store<ResultInfo>,
+    begun: BegunBytes,
+    /// Bytes that one result may have.
+    largest: u64,
     questions: Questions,
     tables: Arc<TableStore>,
-    files: Option<Arc<ResultFiles>>,
     /// Held while a result comes from disk.
     restoring: tokio::sync::Mutex<()>,
     /// Places for results that wait to be written.
@@ -72,26 +76,18 @@ pub(crate) struct ResultCache {
     cleared: AtomicU64,
 }
 
-/// What is known of the result of a query.
-pub(crate) enum CachedAnswer {
-    /// It is there.
-    Found(Execution),
-    /// It is to be computed, and may be kept.
-    Missing(Box<Recording>),
-    /// It is to be computed each time.
-    Never,
-}
-
 impl ResultCache {
     /// The cache of a configuration; none without memory.
     pub(crate) fn new(config: &ResultCacheConfig, tables: &Arc<TableStore>) -> Option<Arc<Self>> {
-        let files = disk::open(config, tables).map(Arc::new);
+        let begun = config.memory_bytes / BEGUN_PART;
+        let store = disk::open(config, config.memory_bytes - begun, tables);
         (config.memory_bytes > 0).then(|| {
             Arc::new(Self {
-                store: Store::new(config.memory_bytes),
+                store,
+                begun: BegunBytes::new(begun),
+                largest: config.memory_bytes / LARGEST_PART,
                 questions: Questions::default(),
                 tables: Arc::clone(tables),
-                files,
                 restoring: tokio::sync::Mutex::default(),
                 writers: Arc::new(Semaphore::new(MAX_WRITERS)),
                 writing: tokio::sync::Mutex::default(),
@@ -100,38 +96,37 @@ impl ResultCache {
         })
     }
 
-    /// The answer to a plan that is authorised, has its parameters bound, and is not optimised. `asked` is its text if it
-    /// may be asked ahead the next time.
+    /// The answer to a query; `background` is what it steps aside by if it is asked ahead.
     pub(crate) async fn answer(
         self: &Arc<Self>,
-        plan: &LogicalPlan,
-        state: &SessionState,
-        form: Form,
-        asked: Option<Asked>,
-    ) -> CachedAnswer {
+        query: Query<'_>,
+        background: Option<&Arc<Throttle>>,
+    ) -> Answer {
+        let Query { plan, state, form, asked, .. } = query;
         if !results_are_on(state) {
-            return CachedAnswer::Never;
+            return Answer::Unknown;
         }
         let Ok(question) = Question::of(plan, state, form, &self.tables.snapshot()) else {
-            return CachedAnswer::Never;
+            return Answer::Unknown;
         };
-        let cleared = self.cleared();
-        let kept = match self.store.find(&question) {
+        let found = match self.store.find(&question) {
             None => self.restored(&question, asked.as_ref()).await,
             found => found,
         };
-        match kept.filter(|_| question.still_holds()) {
-            Some(kept) => {
-                self.store.hit(&kept);
-                self.save(question.digest, &kept, cleared);
+        match found.filter(|_| question.still_holds()) {
+            Some(found) => {
+                self.store.hit(&found.result);
+                metrics::counter!("bowshot_result_cache_hits_total").increment(1);
+                self.save(&found.result);
                 if let Some(asked) = asked {
-                    self.questions.again(&asked, &kept);
+                    self.questions.again(&asked, &found.asked);
                 }
-                CachedAnswer::Found(kept.execution())
+                Answer::Known(found.execution())
             }
             None => {
                 metrics::counter!("bowshot_result_cache_misses_total").increment(1);
-                CachedAnswer::Missing(Box::new(Recording::new(question, asked, Arc::clone(self))))
+                let recording = Recording::new((question, asked), Arc::clone(self), background);
+                Answer::Wanted(Box::new(move |computed| recording.of(computed)))
             }
         }
     }
@@ -161,11 +156,12 @@ impl ResultCache {
             Err(reason) => return format!("not kept: {reason}"),
         };
         match self.store.find(&question).filter(|_| question.still_holds()) {
-            Some(kept) => {
-                let age = kept.created.elapsed().unwrap_or_default().as_secs();
-                format!("hit: the result is there ({} rows, computed {age} s ago)", kept.rows)
+            Some(found) => {
+                let info = &found.result.info;
+                let age = info.created.elapsed().unwrap_or_default().as_secs();
+                format!("hit: the result is there ({} rows, computed {age} s ago)", info.rows)
             }
-            None if self.is_on_disk(&question) => "hit: the result is on disk".to_owned(),
+            None if self.store.find_on_disk(&question).is_some() => "hit: the result is on disk".to_owned(),
             None => "miss: the result is computed, and kept if it is worth that".to_owned(),
         }
     }
@@ -173,11 +169,8 @@ impl ResultCache {
     /// Forgets all results, and what was asked. Blocks while files are removed.
     pub(crate) fn clear(&self) {
         self.cleared.fetch_add(1, Ordering::AcqRel);
-        self.store.clear();
+        self.store.remove_all(|_| true);
         self.questions.clear();
-        if let Some(files) = &self.files {
-            files.clear();
-        }
     }
 
     fn cleared(&self) -> u64 {
@@ -185,39 +178,23 @@ impl ResultCache {
     }
 }
 
-/// The rows of `system.result_cache`. They show names of tables, and no values that statements compare with: those may be
-/// somebody else's secrets.
+/// The rows of `system.result_cache`, of results in memory. They show names of tables, and no values that statements compare
+/// with: those may be somebody else's secrets.
 pub(crate) fn rows(cache: Option<&ResultCache>) -> bowshot_api::Result<RecordBatch> {
-    let results = cache.map(|cache| cache.store.all()).unwrap_or_default();
+    let all = cache.map(|cache| cache.store.all()).unwrap_or_default().into_iter();
+    let results: Vec<_> =
+        all.filter_map(|result| result.memory().map(|rows| (result, rows.schema))).collect();
     let results = results.as_slice();
-    let names = |result: &CachedResult| {
-        let names: Vec<String> = result.key.names().map(crate::cache::TableName::short).collect();
-        names.join(", ")
-    };
     batch(vec![
-        ("tables", text(results, |result| names(result))),
-        ("column_count", whole(results, |result| result.schema.fields().len() as u64)),
-        ("row_count", whole(results, |result| result.rows)),
-        ("bytes", whole(results, |result| result.bytes)),
-        ("cost_ms", real(results, |result| result.cost.as_secs_f64() * 1e3)),
-        ("hits", whole(results, |result| result.hits())),
-        ("created", time(results, |result| result.created)),
+        (
+            "tables",
+            text(results, |(result, _)| short_names(result.about.tables.iter().map(|table| &table.name))),
+        ),
+        ("column_count", whole(results, |(_, schema)| schema.fields().len() as u64)),
+        ("row_count", whole(results, |(result, _)| result.info.rows)),
+        ("bytes", whole(results, |(result, _)| result.info.bytes)),
+        ("cost_ms", real(results, |(result, _)| result.info.cost.as_secs_f64() * 1e3)),
+        ("hits", whole(results, |(result, _)| result.hits())),
+        ("created", time(results, |(result, _)| result.info.created)),
     ])
-}
-
-impl CachedResult {
-    /// The rows as a query gives them that has run.
-    fn execution(&self) -> Execution {
-        let stream = |batches: &Vec<RecordBatch>| {
-            BatchStream::from_batches(SchemaRef::clone(&self.schema), batches.clone())
-        };
-        Execution {
-            schema: SchemaRef::clone(&self.schema),
-            streams: self.streams.iter().map(stream).collect(),
-            ordered: self.ordered,
-            rows: self.promised,
-            progress: ProgressMeter::default(),
-            opening: None,
-        }
-    }
 }

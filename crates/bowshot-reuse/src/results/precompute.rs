@@ -75,7 +75,7 @@ pub(crate) async fn work(engine: WeakEngine, joins: Arc<JoinCache>, results: Arc
         let now = joins.known_tables();
         let appeared: Vec<TableName> = now.difference(&known).cloned().collect();
         if !appeared.is_empty() {
-            predict(&results, &appeared, joins.fill_after(), &mut waiting);
+            predict(&results, &appeared, joins.config.fill_after, &mut waiting);
         }
         // None before the first look of those who list them.
         if !now.is_empty() {
@@ -118,16 +118,16 @@ async fn ask(
     if !question.look(versions) {
         return Some(question);
     }
-    let turn = joins.throttle().turn().await;
+    let turn = joins.throttle.turn().await;
     let started = Instant::now();
-    let (asked, largest) = (question.predicted.asked.clone(), results.store.largest());
+    let (asked, largest) = (question.predicted.asked.clone(), results.largest);
     let limited = Arc::clone(joins);
     let asking = async move {
         let background = Background { environment: limited.environment(), rule: limited.throttle_rule() };
         let asking = AssertUnwindSafe(answer(engine, background, asked, largest)).catch_unwind();
-        Box::pin(limited.throttle().within(limited.fill_timeout(), asking)).await
+        Box::pin(limited.throttle.within(limited.config.fill_timeout, asking)).await
     };
-    let outcome = match joins.handoff().run(asking.boxed()).await {
+    let outcome = match joins.handoff.run(asking.boxed()).await {
         Some(Some(Ok(Ok(())))) => "asked",
         Some(Some(Ok(Err(error)))) => {
             tracing::debug!(%error, "a question that was predicted has no answer");
@@ -151,7 +151,7 @@ async fn ask(
 async fn versions(joins: &JoinCache, tables: &[TableName]) -> Option<Vec<TableKey>> {
     let mut versions = Vec::with_capacity(tables.len());
     for table in tables {
-        versions.push(keys::find(table, joins.sources()).await?.key);
+        versions.push(keys::find(table, &joins.sources).await?.key);
     }
     Some(versions)
 }

@@ -2,7 +2,7 @@
 //! split into a template and names of tables.
 
 use super::key::ResultKey;
-use super::store::CachedResult;
+use super::store::AskedQuery;
 use crate::cache::{Pattern, TableName};
 use bowshot_api::{Layout, Principal};
 use bowshot_engine::internals::{SearchPath, dialect};
@@ -89,7 +89,7 @@ impl Questions {
     }
 
     /// Notes a question that was answered with a kept result.
-    pub(super) fn again(&self, asked: &Asked, kept: &CachedResult) {
+    pub(super) fn again(&self, asked: &Asked, kept: &AskedQuery) {
         match &kept.template {
             Some(noted) if noted.asked.text == asked.text && noted.asked.principal == asked.principal => {
                 if let Some(template) = self.templates.lock().get_mut(&noted.template) {

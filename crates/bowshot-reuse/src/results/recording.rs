@@ -2,8 +2,9 @@
 
 use super::ResultCache;
 use super::key::Question;
-use super::store::CachedResult;
+use super::store::{AskedQuery, ResultInfo};
 use crate::background::Throttle;
+use crate::cache::{EntryInfo, Loaded};
 use crate::deep_copy;
 use bowshot_api::{BatchStream, batch_bytes};
 use bowshot_engine::reuse::{Asked, Computed};
@@ -11,8 +12,8 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What takes less time is not worth the room.
 const LEAST_COST: Duration = Duration::from_millis(1);
@@ -20,7 +21,7 @@ const LEAST_COST: Duration = Duration::from_millis(1);
 const ENTRY_BYTES: u64 = 1 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Recording {
+pub(super) struct Recording {
     question: Question,
     asked: Option<Asked>,
     cache: Arc<ResultCache>,
@@ -31,41 +32,30 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    pub(super) fn new(question: Question, asked: Option<Asked>, cache: Arc<ResultCache>) -> Self {
-        let cleared = cache.cleared();
-        Self { question, asked, cache, begun: Instant::now(), cleared, background: None }
-    }
-
-    /// The same of a question that is asked ahead: the time in which it steps aside is no part of what it costs.
-    pub(crate) fn in_background(self, throttle: &Arc<Throttle>) -> Self {
-        Self { background: Some((Arc::clone(throttle), throttle.waited())), ..self }
+    pub(super) fn new(
+        (question, asked): (Question, Option<Asked>),
+        cache: Arc<ResultCache>,
+        background: Option<&Arc<Throttle>>,
+    ) -> Self {
+        let background = background.map(|throttle| (Arc::clone(throttle), throttle.waited()));
+        Self { question, asked, cleared: cache.cleared(), cache, begun: Instant::now(), background }
     }
 
     /// The streams of a query, of which the rows are kept when the last one of them has ended.
-    pub(crate) fn of(self, computed: Computed) -> Vec<BatchStream> {
+    pub(super) fn of(self, computed: Computed) -> Vec<BatchStream> {
         let Computed { streams, schema, ordered, rows } = computed;
         let columns = schema.fields().len().max(1) as u64;
-        let largest = self.cache.store.largest();
+        let largest = self.cache.largest;
         let key_bytes = self.question.bytes + ENTRY_BYTES;
         let fits = rows.unwrap_or(0).saturating_mul(columns) < largest && key_bytes < largest;
         let plain = schema.fields().iter().all(|field| deep_copy::is_plain(field.data_type()));
-        if !fits || !plain || !self.question.still_holds() || !self.cache.store.begin(key_bytes) {
+        if !fits || !plain || !self.question.still_holds() || !self.cache.begun.begin(key_bytes) {
             return streams;
         }
         let parts = streams.iter().map(|_| RecordedStream::default()).collect();
-        let shared = Arc::new(Shared {
-            planning: self.begun.elapsed(),
-            begun: self.begun,
-            cleared: self.cleared,
-            background: self.background,
-            schema,
-            ordered,
-            rows,
-            state: Mutex::new(State { parts, bytes: key_bytes, lost: false }),
-            question: self.question,
-            asked: self.asked,
-            cache: self.cache,
-        });
+        let state = Mutex::new(State { parts, bytes: key_bytes, lost: false });
+        let planning = self.begun.elapsed();
+        let shared = Arc::new(Shared { recording: self, schema, ordered, rows, planning, state });
         let streams = streams.into_iter().enumerate();
         streams.map(|(place, stream)| recorded(stream, (Arc::clone(&shared), place))).collect()
     }
@@ -74,16 +64,11 @@ impl Recording {
 /// What the streams of a result have in common.
 #[derive(Debug)]
 struct Shared {
-    question: Question,
-    asked: Option<Asked>,
-    cache: Arc<ResultCache>,
+    recording: Recording,
     schema: SchemaRef,
     ordered: bool,
     /// What the plan promised.
     rows: Option<u64>,
-    begun: Instant,
-    cleared: u64,
-    background: Option<(Arc<Throttle>, Duration)>,
     planning: Duration,
     state: Mutex<State>,
 }
@@ -133,8 +118,8 @@ impl Shared {
         if state.lost {
             return false;
         }
-        let store = &self.cache.store;
-        if state.bytes + bytes > store.largest() || !store.begin(bytes) {
+        let cache = &self.recording.cache;
+        if state.bytes + bytes > cache.largest || !cache.begun.begin(bytes) {
             drop(state);
             self.lose();
             return false;
@@ -155,24 +140,37 @@ impl Shared {
         let (parts, bytes) = (std::mem::take(&mut state.parts), state.bytes);
         drop(state);
         let waited = parts.iter().map(|part| part.waited).max().unwrap_or_default();
-        let aside =
-            self.background.as_ref().map(|(throttle, before)| throttle.waited().saturating_sub(*before));
-        let cost = (self.planning + waited).saturating_sub(aside.unwrap_or_default());
-        if cost < LEAST_COST || self.cleared != self.cache.cleared() {
+        self.keep(parts, bytes, self.planning + waited);
+    }
+
+    fn keep(&self, parts: Vec<RecordedStream>, bytes: u64, took: Duration) {
+        let Recording { question, asked, cache, begun, cleared, background } = &self.recording;
+        let aside = background.as_ref().map(|(throttle, before)| throttle.waited().saturating_sub(*before));
+        let cost = took.saturating_sub(aside.unwrap_or_default());
+        if cost < LEAST_COST || *cleared != cache.cleared() {
             return;
         }
-        let Some(key) = self.question.key.to_keep() else { return };
-        let template = self.asked.as_ref().and_then(|asked| self.cache.questions.note(asked, &key));
-        let streams = parts.into_iter().map(|part| part.batches).collect();
-        let mut result = CachedResult::new((key, bytes), (SchemaRef::clone(&self.schema), streams), cost);
-        (result.ordered, result.promised, result.begun) = (self.ordered, self.rows, self.begun);
-        result.template = template;
-        let result = Arc::new(result);
-        self.cache.store.insert(self.question.digest, Arc::clone(&result));
-        if self.cleared != self.cache.cleared() {
-            self.cache.store.forget(&result);
-        } else if self.background.is_some() {
-            self.cache.save(self.question.digest, &result, self.cleared);
+        let Some(key) = question.key.to_keep() else { return };
+        let template = asked.as_ref().and_then(|asked| cache.questions.note(asked, &key));
+        let about = ResultInfo {
+            digest: question.digest,
+            tables: key.tables.clone(),
+            streams: parts.iter().map(|part| part.batches.len()).collect(),
+            ordered: self.ordered,
+            promised: self.rows,
+            query: OnceLock::new(),
+            asked: Mutex::default(),
+        };
+        let batches: Vec<RecordBatch> = parts.into_iter().flat_map(|part| part.batches).collect();
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let info = EntryInfo { rows, bytes, cost, created: SystemTime::now() };
+        let loaded = Loaded::in_memory(SchemaRef::clone(&self.schema), batches);
+        let asked = AskedQuery { key, begun: *begun, template };
+        let Some(result) = cache.store.keep(about, (info, loaded), asked) else { return };
+        if *cleared != cache.cleared() {
+            cache.store.remove(result.id);
+        } else if background.is_some() {
+            cache.save(&result);
         }
     }
 
@@ -183,7 +181,7 @@ impl Shared {
         let bytes = std::mem::take(&mut state.bytes);
         let parts = std::mem::take(&mut state.parts);
         drop(state);
-        self.cache.store.end(bytes);
+        self.recording.cache.begun.end(bytes);
         drop(parts);
     }
 }
@@ -191,7 +189,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let bytes = self.state.lock().bytes;
-        self.cache.store.end(bytes);
+        self.recording.cache.begun.end(bytes);
     }
 }
 

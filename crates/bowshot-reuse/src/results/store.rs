@@ -1,145 +1,176 @@
-//! The cached results in memory, within a budget. Eviction is Greedy-Dual-Size-Frequency (L. Cherkasova, HP Laboratories, 1998): the value of
-//! a result is its computation time times its uses for each byte, plus a clock, which is the value of the last evicted result at its last
-//! use; so unused results lose value.
+//! What the result cache keeps in its store, and how a result is found there.
 
 use super::key::{Question, ResultKey};
 use super::query_patterns::Noted;
+use crate::cache::{Cacheable, Entry, EntryInfo, Error, Loaded, Place, Sizes, Store, TableKey};
+use bowshot_api::BatchStream;
+use bowshot_engine::{Execution, ProgressMeter};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
-/// Results at most: one that leaves is looked for among all.
-const MAX_RESULTS: usize = 4_096;
-/// One result has at most one part of so many of the memory.
-const LARGEST_PART: u64 = 8;
-/// Results on their way have at most one part of so many of the memory, and the rest is for the cached ones.
-const BEGUN_PART: u64 = 4;
+pub(super) type CachedResult = Entry<ResultInfo>;
 
-/// Where the writing of a result to disk is.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Saved {
-    No,
-    /// Somebody is at it.
-    Begun,
-    Yes,
-    /// It is not worth that, or too large.
-    Never,
-}
-
-#[derive(Debug)]
-pub(super) struct CachedResult {
-    pub(super) key: ResultKey,
-    pub(super) schema: SchemaRef,
-    /// The batches of each stream.
-    pub(super) streams: Vec<Vec<RecordBatch>>,
+/// A result without its rows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ResultInfo {
+    /// That of the query: see [`Question::digest`].
+    pub(super) digest: u64,
+    pub(super) tables: Vec<TableKey>,
+    /// Batches of each stream.
+    pub(super) streams: Vec<usize>,
     /// Whether the result is ordered.
     pub(super) ordered: bool,
-    pub(super) rows: u64,
     /// Rows that the plan promised, if it did: an answer says the same each time.
     pub(super) promised: Option<u64>,
-    /// Bytes in memory, those of the key included.
-    pub(super) bytes: u64,
-    /// The time that it took to compute.
-    pub(super) cost: Duration,
-    pub(super) created: SystemTime,
-    /// When the query was planned: an earlier one never takes the place of a later one.
-    pub(super) begun: Instant,
-    /// Where its writing to disk is, as one of [`Saved`].
-    saved: AtomicU8,
-    /// What it is an instance of, if it may be asked ahead with the next tables.
-    pub(super) template: Option<Noted>,
-    hits: AtomicU64,
-    /// Bits of a number.
-    priority: AtomicU64,
+    /// The query of a result on disk: see [`super::stored_key::fingerprint`].
+    #[serde(serialize_with = "serialize_once", deserialize_with = "deserialize_once")]
+    pub(super) query: OnceLock<String>,
+    /// The query of a result in memory.
+    #[serde(skip)]
+    pub(super) asked: Mutex<Option<Arc<AskedQuery>>>,
 }
 
-impl CachedResult {
-    pub(super) fn new(
-        (key, bytes): (ResultKey, u64),
-        (schema, streams): (SchemaRef, Vec<Vec<RecordBatch>>),
-        cost: Duration,
-    ) -> Self {
-        Self {
-            key,
-            schema,
-            ordered: false,
-            rows: streams.iter().flatten().map(|batch| batch.num_rows() as u64).sum(),
-            promised: None,
-            streams,
-            bytes,
-            cost,
-            created: SystemTime::now(),
-            begun: Instant::now(),
-            saved: AtomicU8::new(Saved::No as u8),
-            template: None,
-            hits: AtomicU64::new(0),
-            priority: AtomicU64::new(0),
+/// The query of a result in memory.
+#[derive(Debug)]
+pub(super) struct AskedQuery {
+    pub(super) key: ResultKey,
+    /// When it was planned: an earlier one never takes the place of a later one.
+    pub(super) begun: Instant,
+    /// What it is an instance of, if it may be asked ahead with the next tables.
+    pub(super) template: Option<Noted>,
+}
+
+/// A result with its rows, which stay when they leave the store.
+pub(super) struct FoundResult {
+    pub(super) result: Arc<CachedResult>,
+    pub(super) rows: Loaded,
+    pub(super) asked: Arc<AskedQuery>,
+}
+
+impl FoundResult {
+    /// The rows as a query gives them that has run.
+    pub(super) fn execution(&self) -> Execution {
+        let about = &self.result.about;
+        let schema = || SchemaRef::clone(&self.rows.schema);
+        let mut batches = self.rows.batches.iter().cloned();
+        let streams = about.streams.iter();
+        let streams =
+            streams.map(|count| BatchStream::from_batches(schema(), batches.by_ref().take(*count).collect()));
+        Execution {
+            schema: schema(),
+            streams: streams.collect(),
+            ordered: about.ordered,
+            rows: about.promised,
+            progress: ProgressMeter::default(),
+            opening: None,
+        }
+    }
+}
+
+impl Cacheable for ResultInfo {
+    const MAX_ENTRIES: usize = 10_000;
+    const ALWAYS_ENTERS: bool = true;
+    // It is in the folder of the tables, which is locked.
+    const CLAIMS_FOLDER: bool = false;
+
+    fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn tables(&self) -> &[TableKey] {
+        &self.tables
+    }
+
+    /// Nobody can ask for what the same query gave before a change.
+    fn replaces(&self, old: &CachedResult) -> bool {
+        let names = |tables: &[TableKey]| tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>();
+        old.about.digest == self.digest && names(&old.about.tables) == names(&self.tables)
+    }
+
+    fn leave_memory(&self) {
+        *self.asked.lock() = None;
+    }
+
+    fn count_eviction(place: Place) {
+        match place {
+            Place::Memory => metrics::counter!("bowshot_result_cache_evictions_total").increment(1),
+            Place::Disk => {
+                metrics::counter!("bowshot_result_cache_evictions_total", "place" => "disk").increment(1);
+            }
         }
     }
 
-    /// How often it was given instead of being computed.
-    pub(super) fn hits(&self) -> u64 {
-        self.hits.load(Ordering::Relaxed)
+    fn publish(sizes: Sizes) {
+        metrics::gauge!("bowshot_result_cache_bytes").set(sizes.memory as f64);
+        metrics::gauge!("bowshot_result_cache_results").set(sizes.in_memory as f64);
+        metrics::gauge!("bowshot_result_cache_disk_bytes").set(sizes.disk as f64);
     }
 
-    /// Whether this is where its writing is; it is at `next` from now on then.
-    pub(super) fn save_from(&self, saved: Saved, next: Saved) -> bool {
-        self.saved.compare_exchange(saved as u8, next as u8, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-
-    pub(super) fn set_saved(&self, saved: Saved) {
-        self.saved.store(saved as u8, Ordering::Relaxed);
-    }
-
-    fn priority(&self) -> f64 {
-        f64::from_bits(self.priority.load(Ordering::Relaxed))
-    }
-
-    /// Seconds that it saves for each byte, by the times that it was asked for.
-    fn worth(&self) -> f64 {
-        self.cost.as_secs_f64() * (self.hits() + 1) as f64 / self.bytes.max(1) as f64
-    }
-
-    fn used_at(&self, clock: f64) {
-        self.priority.store((clock + self.worth()).to_bits(), Ordering::Relaxed);
+    fn failed(what: &'static str, error: &Error) {
+        metrics::counter!("bowshot_result_cache_errors_total", "what" => what).increment(1);
+        tracing::warn!(what, error = error as &dyn std::error::Error, "the result cache steps aside");
     }
 }
 
+impl Store<ResultInfo> {
+    /// The result of a query, if it is in memory for what its tables hold now.
+    pub(super) fn find(&self, question: &Question) -> Option<FoundResult> {
+        self.of_digest(question.digest).into_iter().find_map(|result| {
+            let asked = result.about.asked.lock().clone()?;
+            // Outside the locks, since plans may be large.
+            let rows = (asked.key == question.key).then(|| result.memory()).flatten()?;
+            Some(FoundResult { result, rows, asked })
+        })
+    }
+
+    /// A result on disk that may be the one of a query.
+    pub(super) fn find_on_disk(&self, question: &Question) -> Option<Arc<CachedResult>> {
+        let there = self.of_digest(question.digest).into_iter();
+        there
+            .filter(|result| result.about.tables == question.key.tables)
+            .find(|result| result.place() == "disk")
+    }
+
+    /// Keeps a result, if none of the same query is there that was planned later.
+    pub(super) fn keep(
+        &self,
+        about: ResultInfo,
+        (info, rows): (EntryInfo, Loaded),
+        asked: AskedQuery,
+    ) -> Option<Arc<CachedResult>> {
+        let outdated = self.of_digest(about.digest).into_iter().any(|there| {
+            let there = there.about.asked.lock().clone();
+            there.is_some_and(|at| at.begun > asked.begun && at.key.is_of_same_query(&asked.key))
+        });
+        if outdated {
+            return None;
+        }
+        *about.asked.lock() = Some(Arc::new(asked));
+        self.insert(about, info, rows).ok()
+    }
+}
+
+/// Bytes of results that are on their way to a client, and may be kept at their end.
 #[derive(Debug)]
-pub(super) struct Store {
-    memory_bytes: u64,
-    entries: Mutex<Entries>,
-    /// Bytes of results that are on their way to a client, and may be cached at their end.
-    begun: AtomicU64,
+pub(super) struct BegunBytes {
+    limit: u64,
+    taken: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Entries {
-    by_digest: HashMap<u64, Vec<Arc<CachedResult>>>,
-    bytes: u64,
-    count: usize,
-    clock: f64,
-}
-
-impl Store {
-    pub(super) fn new(memory_bytes: u64) -> Self {
-        Self { memory_bytes, entries: Mutex::default(), begun: AtomicU64::new(0) }
+impl BegunBytes {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, taken: AtomicU64::new(0) }
     }
 
-    /// Bytes that one result may have.
-    pub(super) fn largest(&self) -> u64 {
-        self.memory_bytes / LARGEST_PART
-    }
-
-    /// Takes bytes for a result that is on its way, if there is room for them.
+    /// Takes bytes for a result, if there is room for them.
     pub(super) fn begin(&self, bytes: u64) -> bool {
-        let before = self.begun.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.taken.fetch_add(bytes, Ordering::Relaxed);
         metrics::gauge!("bowshot_result_cache_begun_bytes").increment(bytes as f64);
-        let fits = before + bytes <= self.memory_bytes / BEGUN_PART;
+        let fits = before + bytes <= self.limit;
         if !fits {
             self.end(bytes);
         }
@@ -148,104 +179,15 @@ impl Store {
 
     /// Gives back such bytes.
     pub(super) fn end(&self, bytes: u64) {
-        self.begun.fetch_sub(bytes, Ordering::Relaxed);
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
         metrics::gauge!("bowshot_result_cache_begun_bytes").decrement(bytes as f64);
-    }
-
-    /// The result of a query, if it is there for what its tables hold now.
-    pub(super) fn find(&self, question: &Question) -> Option<Arc<CachedResult>> {
-        let candidates = self.entries.lock().by_digest.get(&question.digest)?.clone();
-        // Outside the lock, since plans may be large.
-        candidates.into_iter().find(|result| result.key == question.key)
-    }
-
-    /// Notes that a result was given.
-    pub(super) fn hit(&self, result: &CachedResult) {
-        result.hits.fetch_add(1, Ordering::Relaxed);
-        result.used_at(self.entries.lock().clock);
-        metrics::counter!("bowshot_result_cache_hits_total").increment(1);
-    }
-
-    /// Keeps a result, in place of those of the same query over what its tables held before, and of what is worth least.
-    pub(super) fn insert(&self, digest: u64, new: Arc<CachedResult>) {
-        let limit = self.memory_bytes - self.memory_bytes / BEGUN_PART;
-        if new.bytes > limit {
-            return;
-        }
-        let mut entries = self.entries.lock();
-        let there = entries.by_digest.get(&digest).map(Vec::as_slice).unwrap_or_default();
-        if there.iter().any(|at| at.begun > new.begun && at.key.is_of_same_query(&new.key)) {
-            return;
-        }
-        let mut gone = entries.take(|there, at| there == digest && at.key.is_of_same_query(&new.key));
-        gone.extend(entries.make_room(new.bytes, limit));
-        new.used_at(entries.clock);
-        entries.bytes += new.bytes;
-        entries.count += 1;
-        entries.by_digest.entry(digest).or_default().push(new);
-        entries.publish();
-        drop(entries);
-        // Outside the lock: much memory may be freed here.
-        drop(gone);
-    }
-
-    pub(super) fn all(&self) -> Vec<Arc<CachedResult>> {
-        self.entries.lock().by_digest.values().flatten().map(Arc::clone).collect()
-    }
-
-    /// Forgets a result, if it is there.
-    pub(super) fn forget(&self, result: &Arc<CachedResult>) {
-        self.remove(|at| Arc::ptr_eq(at, result));
-    }
-
-    /// Forgets all results. Queries that are given one go on.
-    pub(super) fn clear(&self) {
-        self.remove(|_| true);
-    }
-
-    fn remove(&self, which: impl Fn(&Arc<CachedResult>) -> bool) {
-        let mut entries = self.entries.lock();
-        let gone = entries.take(|_, at| which(at));
-        entries.publish();
-        drop(entries);
-        drop(gone);
     }
 }
 
-impl Entries {
-    /// Takes out what is worth least until there is room for so many bytes.
-    fn make_room(&mut self, bytes: u64, limit: u64) -> Vec<Arc<CachedResult>> {
-        if self.bytes + bytes <= limit && self.count < MAX_RESULTS {
-            return Vec::new();
-        }
-        let mut all: Vec<_> = self.by_digest.values().flatten().map(Arc::clone).collect();
-        all.sort_by(|one, other| one.priority().total_cmp(&other.priority()));
-        let (mut left, mut victims) = (self.bytes, HashSet::new());
-        for victim in all {
-            if left + bytes <= limit && self.count - victims.len() < MAX_RESULTS {
-                break;
-            }
-            left -= victim.bytes;
-            self.clock = self.clock.max(victim.priority());
-            victims.insert(Arc::as_ptr(&victim).addr());
-        }
-        metrics::counter!("bowshot_result_cache_evictions_total").increment(victims.len() as u64);
-        self.take(|_, at| victims.contains(&Arc::as_ptr(at).addr()))
-    }
+fn serialize_once<S: Serializer>(query: &OnceLock<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    query.get().serialize(serializer)
+}
 
-    fn take(&mut self, which: impl Fn(u64, &Arc<CachedResult>) -> bool) -> Vec<Arc<CachedResult>> {
-        let mut taken = Vec::new();
-        self.by_digest.retain(|digest, results| {
-            taken.extend(results.extract_if(.., |result| which(*digest, result)));
-            !results.is_empty()
-        });
-        self.bytes -= taken.iter().map(|result| result.bytes).sum::<u64>();
-        self.count -= taken.len();
-        taken
-    }
-
-    fn publish(&self) {
-        metrics::gauge!("bowshot_result_cache_bytes").set(self.bytes as f64);
-        metrics::gauge!("bowshot_result_cache_results").set(self.count as f64);
-    }
+fn deserialize_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OnceLock<String>, D::Error> {
+    String::deserialize(deserializer).map(OnceLock::from)
 }

@@ -1,6 +1,6 @@
-//! Keys as texts, for results that survive a restart. Two queries have the same text only if they are the same query: a node that is not
-//! listed has no text, and its result stays in memory. Expressions are written by `Debug`, which shows all of their fields, except for
-//! constants: their bytes follow, since `Debug` does not escape quotation marks in texts.
+//! Keys as texts, whose digests stand beside results that survive a restart. Two queries have the same text only if they are the same
+//! query: a node that is not listed has no text, and its result stays in memory. Expressions are written by `Debug`, which shows all of their
+//! fields, except for constants: their bytes follow, since `Debug` does not escape quotation marks in texts.
 
 use super::key::ResultKey;
 use datafusion::arrow::array::Array;
@@ -9,11 +9,17 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor
 use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Longer texts are not worth their room.
 const MAX_BYTES: usize = 256 << 10;
+
+/// A digest of the text of a key, if it has one.
+pub(super) fn fingerprint(key: &ResultKey) -> Option<String> {
+    text(key).map(|text| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect())
+}
 
 /// The text of a key, if it has one.
 pub(super) fn text(key: &ResultKey) -> Option<String> {

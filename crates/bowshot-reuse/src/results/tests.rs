@@ -1,12 +1,16 @@
 //! Keys of results, and what stays when room is short.
 
+use super::ResultCacheConfig;
 use super::key::Question;
-use super::store::{CachedResult, Store};
-use crate::cache::{Content, TableKey, TableName};
+use super::store::{AskedQuery, BegunBytes, CachedResult, FoundResult, ResultInfo};
+use super::{disk, stored_key};
+use crate::cache::{Budget, Content, EntryInfo, Loaded, Place, Store, TableKey, TableName};
+use bowshot_tables::TableStore;
 use datafusion::arrow::array::{Int64Array, RecordBatch};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
 fn plan(number: i64) -> LogicalPlan {
     let plan = LogicalPlanBuilder::empty(true).project(vec![lit(number)]).and_then(LogicalPlanBuilder::build);
@@ -19,59 +23,144 @@ fn question(plan: &LogicalPlan, version: &str) -> Question {
     Question::over(plan, vec![TableKey { name, content }]).expect("a query that can be kept")
 }
 
-fn result(question: &Question, rows: i64, cost_ms: u64) -> Arc<CachedResult> {
+fn store(memory_bytes: u64) -> Store<ResultInfo> {
+    Store::open(Budget { memory_bytes, disk_bytes: 0, folder: None })
+}
+
+/// Keeps a result of a query that began then.
+fn keep_from(
+    store: &Store<ResultInfo>,
+    question: &Question,
+    (rows, cost_ms): (i64, u64),
+    begun: Instant,
+) -> Option<Arc<CachedResult>> {
     let numbers = Arc::new(Int64Array::from_iter_values(0..rows)) as _;
     let batch = RecordBatch::try_from_iter([("x", numbers)]).expect("a batch");
     let key = question.key.to_keep().expect("a key that can be kept");
-    let rows_of = (batch.schema(), vec![vec![batch]]);
-    Arc::new(CachedResult::new((key, rows.cast_unsigned() * 8), rows_of, Duration::from_millis(cost_ms)))
+    let about = ResultInfo {
+        digest: question.digest,
+        tables: key.tables.clone(),
+        streams: vec![1],
+        ordered: true,
+        promised: None,
+        query: OnceLock::new(),
+        asked: Default::default(),
+    };
+    let (rows, cost) = (rows.cast_unsigned(), Duration::from_millis(cost_ms));
+    let info = EntryInfo { rows, bytes: rows * 8, cost, created: SystemTime::now() };
+    let loaded = Loaded::in_memory(batch.schema(), vec![batch]);
+    store.keep(about, (info, loaded), AskedQuery { key, begun, template: None })
+}
+
+fn keep(store: &Store<ResultInfo>, question: &Question, rows: i64, cost_ms: u64) -> Arc<CachedResult> {
+    keep_from(store, question, (rows, cost_ms), Instant::now()).expect("room")
+}
+
+fn rows(found: &FoundResult) -> usize {
+    found
+        .execution()
+        .streams
+        .iter()
+        .filter_map(|stream| stream.ready())
+        .flatten()
+        .map(RecordBatch::num_rows)
+        .sum()
 }
 
 #[test]
 fn a_result_is_found_for_what_its_tables_held_and_replaced_by_a_later_one() {
-    let store = Store::new(1 << 20);
+    let (store, begun) = (store(1 << 20), Instant::now());
     let (now, later) = (question(&plan(1), "a"), question(&plan(1), "b"));
-    store.insert(now.digest, result(&now, 10, 5));
+    keep(&store, &now, 10, 5);
     assert!(store.find(&now).is_some());
     assert!(store.find(&later).is_none(), "the table has changed");
     assert!(store.find(&question(&plan(2), "a")).is_none(), "another query");
-    store.insert(later.digest, result(&later, 20, 5));
-    assert_eq!(store.find(&later).map(|found| found.rows), Some(20));
+    keep(&store, &later, 20, 5);
+    assert_eq!(store.find(&later).map(|found| rows(&found)), Some(20));
     assert!(store.find(&now).is_none() && store.all().len() == 1, "nobody can ask for the earlier one");
-    let (first, second) = (result(&now, 10, 5), result(&later, 20, 5));
-    store.insert(later.digest, second);
-    store.insert(now.digest, first);
-    assert!(store.find(&later).is_some(), "a query that began before does not take the place of a later one");
-    store.clear();
+    let earlier = keep_from(&store, &now, (10, 5), begun);
+    assert!(earlier.is_none(), "a query that began before does not take the place of a later one");
+    assert!(store.find(&later).is_some());
+    store.remove_all(|_| true);
     assert!(store.find(&later).is_none());
 }
 
 #[test]
 fn what_saves_least_for_its_bytes_leaves_first() {
-    // Three quarters of it are for what is kept.
-    let store = Store::new(1_000 * 8 * 4 / 3);
+    let store = store(1_000 * 8);
     let questions: Vec<Question> = (0..5).map(|number| question(&plan(number), "a")).collect();
     let [dear, asked, cheap, new, newer] = questions.as_slice() else { unreachable!("there are five") };
-    store.insert(dear.digest, result(dear, 300, 1_000));
-    store.insert(asked.digest, result(asked, 300, 10));
-    store.insert(cheap.digest, result(cheap, 300, 15));
+    keep(&store, dear, 300, 1_000);
+    keep(&store, asked, 300, 10);
+    keep(&store, cheap, 300, 15);
     for _ in 0..5 {
         let found = store.find(asked).expect("it is there");
-        store.hit(&found);
+        store.hit(&found.result);
     }
-    store.insert(new.digest, result(new, 300, 1));
+    keep(&store, new, 300, 1);
     let there = |question| store.find(question).is_some();
     assert_eq!([dear, asked, cheap, new].map(there), [true, true, false, true], "the new one has its chance");
-    store.insert(newer.digest, result(newer, 300, 1));
+    keep(&store, newer, 300, 1);
     assert_eq!([dear, asked, new, newer].map(there), [true, true, false, true]);
 }
 
 #[test]
 fn room_for_results_on_their_way_is_bounded() {
-    let store = Store::new(400);
-    assert!(store.begin(60) && store.begin(40) && !store.begin(1));
-    store.end(40);
-    assert!(store.begin(30) && !store.begin(30));
+    let begun = BegunBytes::new(100);
+    assert!(begun.begin(60) && begun.begin(40) && !begun.begin(1));
+    begun.end(40);
+    assert!(begun.begin(30) && !begun.begin(30));
+}
+
+fn on_disk(folder: &Path, disk_bytes: u64) -> Store<ResultInfo> {
+    let folder = Some(folder.to_path_buf());
+    let config = ResultCacheConfig { disk_bytes, folder, ..ResultCacheConfig::default() };
+    disk::open(&config, 1 << 20, &TableStore::in_memory("c", "s", 0))
+}
+
+fn write(store: &Store<ResultInfo>, question: &Question) -> Arc<CachedResult> {
+    let result = keep(store, question, 1_000, 10);
+    let query = stored_key::fingerprint(&question.key).expect("a text");
+    result.about.query.set(query).expect("only once");
+    store.write(&result, &|| {});
+    result
+}
+
+#[test]
+fn a_result_is_found_after_a_restart_and_removed_when_its_tables_change() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (now, later) = (question(&plan(1), "a"), question(&plan(1), "b"));
+    write(&on_disk(folder.path(), 1 << 20), &now);
+    let store = on_disk(folder.path(), 1 << 20);
+    let found = store.find_on_disk(&now).expect("it is there");
+    assert_eq!(found.about.query.get(), stored_key::fingerprint(&now.key).as_ref());
+    assert_ne!(found.about.query.get(), stored_key::fingerprint(&question(&plan(2), "a").key).as_ref());
+    assert!(found.read().is_ok() && store.find(&now).is_none() && store.find_on_disk(&later).is_none());
+    write(&store, &later);
+    assert_eq!(store.all().len(), 1, "nobody can ask for the earlier one");
+    drop(store);
+    drop(on_disk(folder.path(), 0));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").flatten().collect();
+    assert!(left.iter().all(|entry| entry.path().extension().is_none()), "{left:?}");
+}
+
+#[test]
+fn what_is_used_on_disk_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = on_disk(folder.path(), 1 << 17);
+    let questions: Vec<Question> = (0..40).map(|number| question(&plan(number), "a")).collect();
+    let mut results = Vec::new();
+    for question in &questions {
+        results.push(write(&store, question));
+        store.hit(&results[0]);
+    }
+    let is_there = |number: usize| results[number].bytes_in(Place::Disk) > 0;
+    assert!(is_there(0) && is_there(39) && !is_there(1));
+    let bytes: u64 = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|entry| entry.and_then(|entry| entry.metadata()).expect("a file").len())
+        .sum();
+    assert!(bytes > 1 << 16 && bytes <= 1 << 17, "{bytes} bytes");
 }
 
 /// What they select.
@@ -173,8 +262,8 @@ async fn queries_have_the_same_text_only_if_they_are_the_same() {
     for sql in &sqls {
         let plan = context.state().create_logical_plan(sql).await.expect(sql);
         let question = question(&plan, "a");
-        let text = super::stored_key::text(&question.key.to_keep().expect(sql)).expect(sql);
-        assert_eq!(super::stored_key::text(&question.key), Some(text.clone()), "{sql}");
+        let text = stored_key::text(&question.key.to_keep().expect(sql)).expect(sql);
+        assert_eq!(stored_key::text(&question.key), Some(text.clone()), "{sql}");
         texts.push((sql, question, text));
     }
     for (place, (sql, question, text)) in texts.iter().enumerate() {
@@ -185,7 +274,7 @@ async fn queries_have_the_same_text_only_if_they_are_the_same() {
     }
     let nested = context.state().create_logical_plan("SELECT [1, x] AS l FROM (VALUES (1)) AS t(x)").await;
     assert!(
-        super::stored_key::text(&question(&nested.expect("a plan"), "a").key).is_some(),
+        stored_key::text(&question(&nested.expect("a plan"), "a").key).is_some(),
         "its constants are plain"
     );
 }

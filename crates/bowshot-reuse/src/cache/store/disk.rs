@@ -1,26 +1,26 @@
-//! The joins of a store on disk. If the disk fails, joins stay in memory, and writing is tried again after a minute.
+//! The entries of a store on disk. If the disk fails, they stay in memory, and writing is tried again after a minute.
 
-use super::{Store, failed, least};
+use super::{Cacheable, Freed, Place, Store, not_opened};
 use crate::cache::Error;
-use crate::cache::cache_folder::Claim;
-use crate::cache::entry::CachedJoin;
-use crate::cache::file::CacheFile;
-use crate::cache::results::this_program;
+use crate::cache::cache_folder::{self, Claim};
+use crate::cache::entry::{Entry, EntryInfo};
+use crate::cache::file::{self, CacheFile};
 use crate::cache::shape::TableKey;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
-/// The description of a join on disk.
-#[derive(Serialize, Deserialize)]
+/// The description of an entry on disk.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Described<A> {
     /// The build that computed it: a function of another build may differ.
     pub(super) program: String,
+    pub(super) info: EntryInfo,
     pub(super) about: A,
 }
 
@@ -31,107 +31,110 @@ pub(super) struct Disk {
     claim: Option<Claim>,
     /// No writes until then.
     rests_until: Option<Instant>,
-    /// Numbers of joins that could not be written.
-    unwritten: HashSet<u64>,
 }
 
 impl Disk {
-    pub(super) fn of(claim: Option<Claim>) -> Self {
-        Self { claim, rests_until: None, unwritten: HashSet::new() }
-    }
-
-    fn rests(&self) -> bool {
-        self.rests_until.is_some_and(|end| Instant::now() < end)
+    pub(super) fn new(claim: Option<Claim>) -> Self {
+        Self { claim, rests_until: None }
     }
 }
 
-impl Store {
-    /// Writes a join to disk, if there is a folder and room, so that it survives eviction and, if its tables do,
+impl<K: Cacheable> Store<K> {
+    /// Writes an entry to disk, if there is a folder and room, so that it survives eviction and, if its tables do,
     /// a restart. Blocks, and calls `pause` now and then.
-    pub(crate) fn write(&self, join: &Arc<CachedJoin>, pause: &dyn Fn()) {
-        if self.budget.folder.is_none() {
+    pub(crate) fn write(&self, entry: &Arc<Entry<K>>, pause: &dyn Fn()) {
+        if self.folder().is_none() {
             return;
         }
-        if self.disk.lock().rests() {
-            self.disk.lock().unwritten.insert(join.id);
+        if self.rests() {
+            entry.set_unwritten(true);
             return;
         }
-        if let Err(error) = self.try_to_write(join, pause) {
-            failed("write", &error);
-            let mut disk = self.disk.lock();
-            disk.rests_until = Instant::now().checked_add(REST);
-            disk.unwritten.insert(join.id);
+        if let Err(error) = self.try_to_write(entry, pause) {
+            K::failed("write", &error);
+            entry.set_unwritten(true);
+            self.disk.lock().rests_until = Instant::now().checked_add(REST);
         }
-        self.publish_sizes();
+        self.publish();
     }
 
-    /// A join that could not be written, after the pause.
-    pub(crate) fn unwritten(&self) -> Option<Arc<CachedJoin>> {
-        let mut disk = self.disk.lock();
-        if disk.rests() {
-            return None;
+    /// Removes the files of a folder that is not used.
+    pub(crate) fn remove_files(folder: &Path) {
+        if folder.exists() {
+            let found = file::found::<IgnoredAny>(folder, not_opened::<K>).inspect_err(not_opened::<K>);
+            found.unwrap_or_default().iter().for_each(|(_, file)| file.remove());
         }
-        let unwritten = std::mem::take(&mut disk.unwritten);
-        if unwritten.is_empty() {
-            return None;
-        }
-        let mut there = self.all().into_iter().filter(|join| unwritten.contains(&join.id));
-        let next = there.next();
-        disk.unwritten = there.map(|join| join.id).collect();
-        next
     }
 
-    /// The folder, taken again if it was removed.
+    /// Whether writes pause after a failure of the disk.
+    pub(crate) fn rests(&self) -> bool {
+        self.disk.lock().rests_until.is_some_and(|end| Instant::now() < end)
+    }
+
+    /// An entry that could not be written, after the pause.
+    pub(crate) fn unwritten(&self) -> Option<Arc<Entry<K>>> {
+        let all = if self.rests() { Vec::new() } else { self.all() };
+        all.into_iter().find(|entry| entry.set_unwritten(false))
+    }
+
+    /// The folder, made or taken again if it was removed.
     pub(crate) fn claimed(&self) -> Result<&Path, Error> {
-        let folder = self.budget.folder.as_deref().ok_or(Error::Gone)?;
-        self.disk.lock().claim.as_mut().ok_or(Error::Gone)?.renew(folder)?;
+        let folder = self.folder().ok_or(Error::Gone)?;
+        match &mut self.disk.lock().claim {
+            Some(claim) => claim.renew(folder)?,
+            None => cache_folder::private(folder)
+                .map_err(|source| Error::Disk { path: folder.clone(), source })?,
+        }
         Ok(folder)
     }
 
-    fn try_to_write(&self, join: &Arc<CachedJoin>, pause: &dyn Fn()) -> Result<(), Error> {
-        let Some(batches) = join.memory_batches() else { return Ok(()) };
-        if !self.make_room_on_disk(join) {
+    fn try_to_write(&self, entry: &Arc<Entry<K>>, pause: &dyn Fn()) -> Result<(), Error> {
+        let Some(rows) = entry.memory().filter(|_| entry.bytes_in(Place::Disk) == 0) else { return Ok(()) };
+        if !self.make_room_on_disk(entry, entry.info.bytes) {
             return Ok(());
         }
-        let path = self.claimed()?.join(format!("{}.arrow", join.id));
-        let file = CacheFile::write(path, (join.schema(), &batches), pause)?;
-        if join.about.shape.tables.iter().all(TableKey::is_lasting) {
-            let described = Described { program: this_program(), about: &join.about };
-            let _bytes = file.describe(&described).inspect_err(|_| file.remove())?;
+        let path = self.claimed()?.join(format!("{}.arrow", entry.id));
+        let mut file = CacheFile::write(path, (&rows.schema, &rows.batches), pause)?;
+        if entry.about.tables().iter().all(TableKey::is_lasting) {
+            let (program, info) = (this_program(), entry.info.clone());
+            let described = file.describe(&Described { program, info, about: &entry.about });
+            described.inspect_err(|_| file.remove())?;
         }
-        let mut joins = self.joins.lock();
-        if joins.contains(join) {
-            joins.disk += file.bytes;
-            join.keep_file(file);
+        // Only now its size is known.
+        let fits = self.make_room_on_disk(entry, file.size());
+        let mut entries = self.entries.lock();
+        if fits && entries.contains(entry) {
+            entries.sizes.disk += file.size();
+            entry.enter_disk(file);
         } else {
-            drop(joins);
+            drop(entries);
             file.remove();
         }
         Ok(())
     }
 
-    fn make_room_on_disk(&self, join: &CachedJoin) -> bool {
-        let now = SystemTime::now();
-        loop {
-            let victim = {
-                let mut joins = self.joins.lock();
-                if joins.disk + join.about.bytes <= self.budget.disk_bytes {
-                    return true;
-                }
-                let on_disk = joins.by_tables.values().flatten().filter(|other| other.disk_bytes() > 0);
-                let Some(victim) =
-                    least(on_disk.map(Arc::clone), now).filter(|other| other.worth(now) < join.worth(now))
-                else {
-                    return false;
-                };
-                joins.disk = joins.disk.saturating_sub(victim.disk_bytes());
-                if victim.memory_batches().is_none() {
-                    joins.forget(victim.id);
-                    metrics::counter!("bowshot_join_cache_evictions_total", "place" => "disk").increment(1);
-                }
-                victim
-            };
-            victim.leave_disk();
+    fn make_room_on_disk(&self, entry: &Entry<K>, bytes: u64) -> bool {
+        let (mut freed, room) = (Freed::default(), (Place::Disk, bytes, self.budget.disk_bytes));
+        let made = self.entries.lock().make_room(entry, &[], room, &mut freed);
+        freed.remove();
+        made.is_ok()
+    }
+}
+
+/// A digest of the program file, since another build may compute something else. An unreadable file
+/// gets a random name.
+pub(super) fn this_program() -> String {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(name_of_program).clone()
+}
+
+fn name_of_program() -> String {
+    let summed = std::env::current_exe().and_then(|path| file::sum(&path));
+    match summed {
+        Ok((bytes, checksum)) => format!("{bytes} {checksum:08x}"),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            format!("unknown {} {}", std::process::id(), now.as_nanos())
         }
     }
 }

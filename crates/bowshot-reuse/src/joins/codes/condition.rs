@@ -1,6 +1,6 @@
 //! Conditions on texts as conditions on their codes.
 
-use super::functions::CodeIsIn;
+use super::functions::code_is_in;
 use super::{code_name, texts};
 use crate::cache::Loaded;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
@@ -8,9 +8,9 @@ use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::physical_expr::create_physical_expr;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(in crate::joins) fn over_codes(
     let wanted = taken(condition, column, &texts, &props).ok()??;
     // Without a text there is no code: the condition on the code takes no such row.
     let nothing = taken(condition, column, &new_null_array(texts.data_type(), 1), &props).ok()??;
-    (!nothing.value(0)).then(|| ScalarUDF::from(CodeIsIn::new(wanted)).call(vec![codes]))
+    (!nothing.value(0)).then(|| code_is_in(wanted).call(vec![codes]))
 }
 
 /// For each text, whether the condition takes its row.

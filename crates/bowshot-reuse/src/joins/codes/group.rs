@@ -1,6 +1,6 @@
 //! Aggregates that group by codes.
 
-use super::functions::{CodesTogether, TextOf};
+use super::functions::{CodesTogether, text_of};
 use super::{code_name, texts};
 use crate::joins::rows::CachedRows;
 use crate::joins::substitute::is_same;
@@ -9,7 +9,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, ScalarUDF, SubqueryAlias, TableScan,
+    Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
 };
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
@@ -77,7 +77,7 @@ fn grouped(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let columns = coded.iter().map(|key| Expr::Column(key.codes.clone()));
     // Several codes are one number: grouping by one key is faster than by two.
     let mut keys = match &together {
-        Some(together) => vec![ScalarUDF::from(together.clone()).call(columns.collect())],
+        Some(together) => vec![together.together().call(columns.collect())],
         None => columns.collect(),
     };
     let codes = keys.len();
@@ -95,10 +95,10 @@ fn grouped(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
             Some(at) => {
                 let Some(Key { texts, nullable, .. }) = coded.get(at) else { return Ok(None) };
                 let code = match &together {
-                    Some(together) => ScalarUDF::from(together.apart(at, *nullable)).call(vec![given(0)]),
+                    Some(together) => together.apart(at, *nullable).call(vec![given(0)]),
                     None => given(at),
                 };
-                let text = ScalarUDF::from(TextOf::new(Arc::clone(texts))).call(vec![code]);
+                let text = text_of(Arc::clone(texts)).call(vec![code]);
                 text.alias_qualified(qualifier.cloned(), field.name())
             }
             None => match rest.next() {

@@ -8,7 +8,7 @@ mod functions;
 mod group;
 
 pub(super) use condition::over_codes;
-pub(super) use encode::{add_codes, code_bytes, without_codes};
+pub(super) use encode::{add_codes, without_codes};
 pub(super) use group::grouped_by_codes;
 
 use crate::cache::Loaded;

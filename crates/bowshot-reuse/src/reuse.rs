@@ -1,12 +1,10 @@
 //! The caches of one engine: implements the engine's `Reuse`.
 
-mod statements;
-
 use crate::joins::{self, JoinCacheConfig, Joins};
-use crate::results::{self, CachedAnswer, ResultCache, ResultCacheConfig};
+use crate::results::{self, ResultCache, ResultCacheConfig};
 use async_trait::async_trait;
-use bowshot_api::Result;
-use bowshot_engine::reuse::{Answer, Form, Purpose, Query, Reuse};
+use bowshot_api::{Error, Result};
+use bowshot_engine::reuse::{Answer, Form, Purpose, Query, Reuse, is_off};
 use bowshot_engine::{Engine, EngineConfig, RuntimeEnv, Sources, WeakEngine};
 use bowshot_sql::CacheStatement;
 use datafusion::arrow::record_batch::RecordBatch;
@@ -54,7 +52,7 @@ impl Caches {
     /// Has results computed ahead, too, if that is configured. It does not keep the engine from ending.
     fn ask_ahead(&self, engine: WeakEngine) {
         if let (Some(joins), Some(results)) = (&self.joins, &self.results)
-            && joins.cache.forecasts()
+            && joins.cache.config.forecast
         {
             joins.watch_over(results::ask_ahead(engine, Arc::clone(&joins.cache), Arc::clone(results)));
         }
@@ -68,20 +66,9 @@ const TABLES: [&str; 4] = [joins::FORECASTS, joins::TABLE, joins::HISTORY, resul
 impl Reuse for Caches {
     async fn answer(&self, query: Query<'_>) -> Answer {
         let Some(results) = &self.results else { return Answer::Unknown };
-        let Query { plan, state, form, asked, purpose } = query;
-        match results.answer(plan, state, form, asked).await {
-            CachedAnswer::Found(execution) => Answer::Known(execution),
-            CachedAnswer::Never => Answer::Unknown,
-            CachedAnswer::Missing(recording) => {
-                let recording = match &self.joins {
-                    Some(joins) if purpose == Purpose::Show => {
-                        recording.in_background(joins.cache.throttle())
-                    }
-                    _ => *recording,
-                };
-                Answer::Wanted(Box::new(move |computed| recording.of(computed)))
-            }
-        }
+        // The time in which what is asked ahead steps aside is no part of what it costs.
+        let joins = self.joins.as_ref().filter(|_| query.purpose == Purpose::Show);
+        results.answer(query, joins.map(|joins| &joins.cache.throttle)).await
     }
 
     async fn substitute(&self, plan: LogicalPlan, state: &SessionState, purpose: Purpose) -> LogicalPlan {
@@ -119,7 +106,11 @@ impl Reuse for Caches {
     }
 
     fn check(&self, statement: &CacheStatement) -> Result<()> {
-        statements::check(self, statement)
+        let is_on = match statement {
+            CacheStatement::ClearResults => self.results.is_some(),
+            _ => self.joins.is_some(),
+        };
+        if is_on { Ok(()) } else { Err(is_off(statement)) }
     }
 
     async fn control(
@@ -127,6 +118,23 @@ impl Reuse for Caches {
         statement: &CacheStatement,
         query: Option<(LogicalPlan, SessionState)>,
     ) -> Result<()> {
-        statements::run(self, statement, query).await
+        if *statement == CacheStatement::ClearResults {
+            let results = Arc::clone(self.results.as_ref().ok_or_else(|| is_off(statement))?);
+            let cleared = tokio::task::spawn_blocking(move || results.clear()).await;
+            return cleared.map_err(|_| Error::internal("the cache of results could not be cleared"));
+        }
+        let cache = &self.joins.as_ref().ok_or_else(|| is_off(statement))?.cache;
+        match statement {
+            CacheStatement::Warm(_) => {
+                let (plan, state) =
+                    query.ok_or_else(|| Error::internal("the query of a warm-up is missing"))?;
+                cache.warm(&plan, &state)?;
+            }
+            CacheStatement::Pin(id) => cache.pin(*id, true)?,
+            CacheStatement::Unpin(id) => cache.pin(*id, false)?,
+            CacheStatement::Drop(id) => cache.drop_join(*id)?,
+            CacheStatement::Clear | CacheStatement::ClearResults => cache.clear(),
+        }
+        Ok(())
     }
 }
