@@ -145,7 +145,7 @@ def test_policies_of_several_roles_add_up(made, role):
     ("using", "words"),
     [
         ("nowhere = 1", "does not exist"),
-        ("id", "is a condition"),
+        ("id", "boolean condition"),
         ("id IN (SELECT 1)", "one row"),
         ("random() > 0.5", "one row"),
         ("count(*) > 1", "one row"),

@@ -273,7 +273,7 @@ def test_a_table_that_was_made_anew_meanwhile(lake, tmp_path):
         return commit()
 
     table.catalog.commit_fault = fault
-    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "has become another table")
+    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "was replaced by another table")
     assert table.files() == before
     assert tables.static(other).scan().to_arrow().num_rows == 3
     assert table.database.one("SELECT count(*) FROM lake.db.t") == 3

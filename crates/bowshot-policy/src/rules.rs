@@ -263,10 +263,7 @@ impl Rules {
         let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
         for (key, text) in notes.iter().filter(|(key, _)| !is_read_by_others(key)) {
             if rules.add(key, text).is_none() {
-                tracing::error!(
-                    key,
-                    "a rule about access cannot be read: nobody but configured admins has rights"
-                );
+                tracing::error!(key, "an access rule cannot be read: only configured admins have rights");
                 return Self { any: true, broken: true, ..Self::default() };
             }
         }

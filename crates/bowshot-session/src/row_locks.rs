@@ -214,7 +214,7 @@ impl State {
 fn deadlock() -> Error {
     Error::new(ErrorKind::Conflict, "deadlock detected: transactions wait for rows of one another")
         .with_reason(Reason::Deadlock)
-        .with_hint("run the transaction again; transactions that lock rows in the same order do not get in such a state")
+        .with_hint("run the transaction again; lock rows in the same order everywhere to avoid deadlocks")
 }
 
 fn too_many(what: &str) -> Error {

@@ -101,7 +101,8 @@ impl EngineSession {
         }
         let message = "a row that the transaction has locked was changed by another transaction";
         Err(Error::new(ErrorKind::Conflict, message).with_hint(
-            "run the transaction again; whoever changes rows by their whole primary key waits for the lock",
+            "run the transaction again; statements that find rows by their whole primary key wait for the \
+             lock",
         ))
     }
 

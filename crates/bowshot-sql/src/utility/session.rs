@@ -11,7 +11,7 @@ pub enum SessionStatement {
     SetLocal(Vec<Assignment>),
     /// `RESET ALL`
     ResetAll,
-    /// `USE`: catalog and schema of names that do not say theirs.
+    /// `USE`: catalog and default schema of unqualified names.
     Use { catalog: String, schema: String },
     /// `DISCARD ALL`, `DISCARD TEMP`, `DISCARD PLANS`
     Discard(Discarded),

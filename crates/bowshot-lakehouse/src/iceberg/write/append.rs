@@ -119,7 +119,7 @@ impl Append {
         }
         match (&self.removed, before) {
             (Some(removed), _) if parent != removed.from => {
-                let message = "others have changed the table since the statement has read it";
+                let message = "another writer changed the table after the statement read it";
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("run the statement again"));
             }
             (Some(removed), _) => manifests.extend(removed.manifests(sequence)),
