@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use self::columns::Touched;
 
-/// See the module. Cheap to clone.
+/// The rights of one statement. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Access(Arc<Inner>);
 

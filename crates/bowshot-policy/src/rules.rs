@@ -16,7 +16,7 @@ pub const PUBLIC: &str = "public";
 /// table has: a right on a table is none on a model, and the rights on a schema are those on the models in it.
 pub type Place = Vec<String>;
 
-/// See the module.
+/// The rights, policies and masks of one snapshot.
 #[derive(Debug, Default, PartialEq)]
 pub struct Rules {
     /// Whether there is any rule, or anything that should have been one.

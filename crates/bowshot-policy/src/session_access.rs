@@ -94,7 +94,7 @@ impl CurrentSettings {
     }
 }
 
-/// See the module.
+/// The rights of one session.
 #[derive(Debug)]
 pub struct SessionAccess {
     settings: Arc<CurrentSettings>,

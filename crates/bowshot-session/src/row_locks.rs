@@ -13,7 +13,7 @@ const MAX_LOCKS: usize = 1 << 20;
 /// Statements that wait for locks.
 const MAX_WAITING: usize = 10_000;
 
-/// See the module.
+/// The row locks of all transactions.
 #[derive(Debug)]
 pub(crate) struct RowLocks {
     state: Mutex<State>,

@@ -15,7 +15,7 @@ use sqlparser::tokenizer::Token;
 
 /// Keys of one statement.
 const MAX_KEYS: usize = 64;
-/// See the module. Names are as written where they are quoted, else in lower case.
+/// CREATE SECRET or DROP SECRET. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStatement {
     /// `CREATE SECRET`

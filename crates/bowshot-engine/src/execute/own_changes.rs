@@ -40,7 +40,7 @@ const MOVES: &str = "OPTIMIZE";
 /// Says whether rows of a state with this definition may be shown.
 pub(crate) type MayRead = dyn Fn(&Definition) -> Result<()> + Send + Sync;
 
-/// See the module.
+/// The changes of one table, commit by commit.
 pub(crate) struct OwnChanges {
     pub(crate) name: EntryName,
     /// The table as it is now, without its rows.

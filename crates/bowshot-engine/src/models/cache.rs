@@ -14,7 +14,7 @@ const KEPT_BYTES: usize = 1 << 30;
 /// How long the file of a model is kept that nobody names any more: a transaction may see it still.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// See the module.
+/// The models that were read last.
 #[derive(Debug)]
 pub(crate) struct Models {
     store: Arc<TableStore>,

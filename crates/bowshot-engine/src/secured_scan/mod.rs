@@ -376,7 +376,7 @@ fn told(error: DataFusionError, name: &EntryName) -> DataFusionError {
     }
 }
 
-/// See the module.
+/// The physical scan of a table with policies, masks or column rights.
 #[derive(Debug)]
 struct GuardedScan {
     name: EntryName,

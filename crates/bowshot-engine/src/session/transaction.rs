@@ -7,7 +7,7 @@ use crate::session::EngineSession;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 
-/// See the module.
+/// The snapshots and savepoints of one transaction.
 #[derive(Debug)]
 pub struct Transaction {
     /// None before its first statement.

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// See the module above.
+/// The exchange folder.
 #[derive(Debug)]
 pub struct ExchangeFolder {
     folder: Option<Folder>,

@@ -22,7 +22,7 @@ const RESERVED: &str = "__bowshot";
 /// Notes on fields that mean something to the engine, and that no client can make.
 const NOTES: &str = "bowshot:";
 
-/// See the module.
+/// The input stream of one statement as a table.
 #[derive(Debug)]
 pub struct StreamedTable {
     name: String,

@@ -8,7 +8,7 @@ use bowshot_api::{Error, Result};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
-/// See the module. Those that SHOW answers too come as that.
+/// A supported PRAGMA. Those that SHOW answers too come as that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pragma {
     /// `PRAGMA version`

@@ -2,7 +2,7 @@
 
 use bowshot_api::Notice;
 
-/// See the module.
+/// A statement that the session runs itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStatement {
     /// `SET name = value`, for each name; the default where there is no value.

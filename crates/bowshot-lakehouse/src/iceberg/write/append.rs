@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// See the module.
+/// The snapshot of one statement.
 #[derive(Debug)]
 pub(in super::super) struct Append {
     id: i64,
