@@ -288,7 +288,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "queries that may wait in the queue; more are refused";
     "limits.max_queued_queries_per_user": Count(limits.max_queued_queries_per_user, 0) =
         "queries of one user that may wait in the queue";
-    "limits.queue_timeout": Duration(limits.queue_timeout) = "longest wait in line";
+    "limits.queue_timeout": Duration(limits.queue_timeout) = "longest wait in the queue";
     "limits.statement_timeout": Duration(limits.statement_timeout) =
         "statement timeout, from arrival to the last batch or the commit, with queueing and planning; 0: no \
          limit";
