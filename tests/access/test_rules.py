@@ -345,7 +345,7 @@ def test_enforced_from_the_start(tmp_path):
             root.execute("CREATE TABLE t AS SELECT 1 AS id")
             with pytest.raises(adbc.Error, match="not found"):
                 ada.execute("SELECT * FROM t")
-            with pytest.raises(adbc.Error, match="may not make"):
+            with pytest.raises(adbc.Error, match="may not create"):
                 ada.execute("CREATE TABLE u (id INTEGER)")
 
 

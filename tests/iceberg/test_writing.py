@@ -311,7 +311,7 @@ def test_a_commit_that_is_refused_leaves_nothing(lake):
         refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", str(status))
         assert table.files() == before
     table.catalog.commit_fault = lambda handler, commit: 409
-    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "others have changed")
+    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "conflicted with other writers")
     assert table.files() == before
     table.catalog.commit_fault = None
     table.add()

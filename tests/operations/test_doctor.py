@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, data):
 
 def test_folders_for_other_things(tmp_path, data):
     exchange = lambda path: ["--data", data, "--set", f"storage.exchange_folder={path}"]
-    said(doctor(*exchange(tmp_path / "none"), code=1), "exchange", "fail", "no folder")
+    said(doctor(*exchange(tmp_path / "none"), code=1), "exchange", "fail", "not a folder")
     said(doctor(*exchange(data / "tables"), code=1), "exchange", "fail", "lies in")
     said(doctor("--data", data, "--set", "engine.spill_folder=/dev/shm"), "spill", "warn", "memory file system")
     said(doctor("--data", data, "--set", "engine.spill_bytes=9000TiB"), "spill", "warn", "9216000.0 GiB")

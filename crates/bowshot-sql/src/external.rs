@@ -94,7 +94,7 @@ fn table(parser: &mut Parser<'_>, or_replace: bool) -> Parsed<Statement> {
         _ => None,
     });
     if let Some(name) = twice {
-        return Err(refused(&format!("`{name}` is said twice")));
+        return Err(refused(&format!("`{name}` is given twice")));
     }
     let files = NamedFiles { format: clauses.format.unwrap_or_default(), paths: vec![location], options };
     let carried = files.name().map_err(|error| refused(error.message()))?;
@@ -193,7 +193,7 @@ fn columns_and_folders(
         let listed =
             columns.iter().position(|(column, _)| *column == name).map(|place| columns.remove(place).1);
         let data_type = match (said, listed) {
-            (Some(_), Some(_)) => return Err(refused(&format!("column `{name}` has two types"))),
+            (Some(_), Some(_)) => return Err(refused(&format!("the type of `{name}` is given twice"))),
             (one, other) => one.or(other),
         };
         types.push((name, data_type.unwrap_or_else(|| FOUND.to_owned())));

@@ -243,8 +243,7 @@ fn make(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Acces
     access.check_make(&name.catalog, &name.schema)?;
     if when_there == WhenThere::Replace && pinned.entry(name).is_some() {
         return access.check(Privilege::Own, name).map_err(|_| {
-            denied(&format!("cannot create `{name}`: the name is taken"))
-                .with_hint("choose another name")
+            denied(&format!("cannot create `{name}`: the name is taken")).with_hint("choose another name")
         });
     }
     Ok(())

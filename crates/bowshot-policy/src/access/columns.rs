@@ -114,7 +114,7 @@ impl Access {
             Reading::All => Ok(()),
             Reading::Limited(limits) if filters_fit && !limits.hides_values() => Ok(()),
             Reading::Limited(_) => {
-                Err(denied(&format!("`{}` sees only a part of `{name}`, and {reason}", self.user()))
+                Err(denied(&format!("`{}` sees a part of `{name}` only, and {reason}", self.user()))
                     .with_hint("ask its owner"))
             }
             Reading::Denied | Reading::Unseen => Err(self.refused(Privilege::Select, name)),

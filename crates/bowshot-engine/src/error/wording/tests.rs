@@ -15,7 +15,11 @@ fn messages_speak_sql() {
             "function `frobnicate` does not exist",
             "the functions are listed by `SHOW FUNCTIONS`",
         ),
-        ("Cast error: Cannot cast string 'x' to value of Int64 type", "`x` is not a value of type bigint", ""),
+        (
+            "Cast error: Cannot cast string 'x' to value of Int64 type",
+            "`x` is not a value of type bigint",
+            "",
+        ),
         (
             "Cannot coerce arithmetic expression Int64 + Utf8 to valid types",
             "there is no such operator: bigint + text",
