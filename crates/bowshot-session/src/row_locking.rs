@@ -63,8 +63,7 @@ async fn lock_and_plan(
     }
     Err(Error::new(
         ErrorKind::Conflict,
-        "cannot lock the rows: the table was changed repeatedly at the same \
-        time",
+        "cannot lock the rows: the table was changed repeatedly at the same time",
     )
     .with_hint("run the transaction again"))
 }

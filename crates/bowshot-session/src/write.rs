@@ -116,10 +116,7 @@ async fn write_with_retry(
     }
     Err(Error::new(
         ErrorKind::Conflict,
-        format!(
-            "the commit conflicted with other writers {MAX_CONFLICTS} \
-        times"
-        ),
+        format!("the commit conflicted with other writers {MAX_CONFLICTS} times"),
     )
     .with_hint("run the statement again"))
 }

@@ -130,8 +130,7 @@ fn check_without_rules(name: &EntryName, access: &Access) -> Result<()> {
         "cannot rename a column of `{name}`: the table has policies, masks or column rights"
     ))
     .with_hint(
-        "drop them (`SELECT * FROM system.policies` lists them), rename the column, and create them \
-        again",
+        "drop them (`SELECT * FROM system.policies` lists them), rename the column, and create them again",
     ))
 }
 

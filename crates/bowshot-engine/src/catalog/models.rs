@@ -63,8 +63,7 @@ impl FindModel for SeenModels {
         }
         let full = bowshot_sql::read_name(name).ok_or_else(|| {
             Error::invalid(format!("`{name}` is not a valid model name")).with_hint(
-                "write it as in SQL: put names with capital letters or special characters in \
-                    double quotes",
+                "write it as in SQL: put names with capital letters or special characters in double quotes",
             )
         })?;
         let others = self.path.iter().filter(|_| full.0.len() == 1);

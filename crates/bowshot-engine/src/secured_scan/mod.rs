@@ -185,10 +185,9 @@ pub(crate) fn check(
     let physical = state.create_physical_expr(expr, &columns).map_err(classify)?;
     match (column, physical.data_type(schema).map_err(classify)?) {
         (Some(_), _) | (None, DataType::Boolean) => Ok(()),
-        (None, other) => Err(Error::invalid(format!(
-            "a row policy must be a boolean condition, and this one \
-            is {other}"
-        ))),
+        (None, other) => {
+            Err(Error::invalid(format!("a row policy must be a boolean condition, and this one is {other}")))
+        }
     }
 }
 

@@ -483,8 +483,7 @@ fn check_names(databases: &dyn Databases, catalogs: &[String]) -> Result<()> {
     let taken = databases.names().into_iter().find(|name| catalogs.contains(name) || is_reserved(name));
     taken.map_or(Ok(()), |name| {
         Err(ApiError::invalid(format!(
-            "the database name `{name}` is already that of a catalog of this \
-            server"
+            "the database name `{name}` is already that of a catalog of this server"
         ))
         .with_hint("give its entry of `[[databases]]` another name"))
     })

@@ -109,14 +109,10 @@ impl ExchangeFolder {
         match &self.remotes {
             _ if !is_remote(Path::new(path)) => Ok(None),
             Some(remotes) => Ok(Some(remotes)),
-            None => Err(Error::new(
-                ErrorKind::Denied,
-                format!(
-                    "`{path}` is not in a location that COPY may \
-                use"
-                ),
-            )
-            .with_hint("the operator can allow locations with the setting `object_store.exchange`")),
+            None => {
+                Err(Error::new(ErrorKind::Denied, format!("`{path}` is not in a location that COPY may use"))
+                    .with_hint("the operator can allow locations with the setting `object_store.exchange`"))
+            }
         }
     }
 

@@ -160,12 +160,8 @@ fn no_query() -> Error {
 }
 
 fn known_type(text: &str) -> Result<ast::DataType> {
-    read_type(text).ok_or_else(|| {
-        Error::invalid(format!(
-            "`{text}` is not a valid type of a parameter or a \
-        result"
-        ))
-    })
+    read_type(text)
+        .ok_or_else(|| Error::invalid(format!("`{text}` is not a valid type of a parameter or a result")))
 }
 
 fn cast(expr: Expr, data_type: ast::DataType) -> Expr {

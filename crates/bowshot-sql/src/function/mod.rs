@@ -272,8 +272,7 @@ fn property(words: &mut StatementParser<'_>, made: &mut NewFunction, is_macro: b
     }
     if words.take_all(&["security", "definer"]) || words.take_all(&["sql", "security", "definer"]) {
         return Err(Error::unsupported(
-            "SECURITY DEFINER is not supported: functions run with the rights of \
-            their caller",
+            "SECURITY DEFINER is not supported: functions run with the rights of their caller",
         )
         .with_hint("leave it out; a materialized view shows rows that only its owner may read"));
     }

@@ -106,8 +106,7 @@ fn with_changes(factor: &mut TableFactor) -> Result<()> {
     let Some(arguments) = args.as_ref().filter(|_| is_function(name)) else { return Ok(()) };
     if *with_ordinality {
         return Err(Error::unsupported(
-            "WITH ORDINALITY is not supported for `table_changes`: its rows have \
-            no order",
+            "WITH ORDINALITY is not supported for `table_changes`: its rows have no order",
         )
         .with_hint("`row_number() OVER (ORDER BY …)` counts rows"));
     }

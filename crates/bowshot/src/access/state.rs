@@ -36,10 +36,9 @@ impl State {
             .context("the server does not say where a session begins")?;
         let mut state = Self { user, place: [catalog, schema], ..Self::default() };
         let rules = ask(client, "SELECT kind, definition FROM system.access_rules").await;
-        for row in rules.context(
-            "access rules are readable by admins only, on a server with users and a data \
-                folder",
-        )? {
+        for row in rules
+            .context("access rules are readable by admins only, on a server with users and a data folder")?
+        {
             let [kind, definition] =
                 <[String; 2]>::try_from(row).map_err(|_| anyhow!("a rule is not complete"))?;
             let rule: Value = serde_json::from_str(&definition).context("a rule is no JSON")?;

@@ -50,8 +50,7 @@ impl SameHostSettings {
         if matches!(self.place()?, LocalSocket::At(_)) && certificates_required {
             // Nobody shows a certificate there.
             return Err(Usage::new(
-                "`tls.client_certificates` is `required`, and connections of the socket \
-                have no certificates",
+                "`tls.client_certificates` is `required`, and connections of the socket have no certificates",
             )
             .with_hint("remove `same_host.socket`, or set `tls.client_certificates` to `optional`"));
         }

@@ -32,8 +32,8 @@ impl TableSettings {
         }
         if !is_remote(Path::new(&self.address)) {
             return Err(Usage::new(
-                "invalid `storage.tables`: expected the address of an object store, such \
-                as `s3://bucket/prefix`",
+                "invalid `storage.tables`: expected the address of an object store, such as \
+                 `s3://bucket/prefix`",
             )
             .with_hint("write it as `s3://bucket/prefix`"));
         }

@@ -67,10 +67,7 @@ impl EngineSession {
         }
         Err(Error::new(
             ErrorKind::Conflict,
-            format!(
-                "the commit conflicted with other writers \
-            {MAX_ATTEMPTS} times"
-            ),
+            format!("the commit conflicted with other writers {MAX_ATTEMPTS} times"),
         )
         .with_hint("run the transaction again"))
     }
