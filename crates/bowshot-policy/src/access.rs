@@ -409,7 +409,7 @@ impl Access {
         if self.may_table(Privilege::Own, name) {
             return error;
         }
-        let message = format!("`{}` lacks rights on the tables of view `{name}`", self.user());
+        let message = format!("view `{name}` cannot be read by `{}`", self.user());
         let hint = "a view reads its tables with the rights of its reader: ask the owner of the view for \
             rights on them";
         DataFusionError::External(Box::new(denied(&message).with_hint(hint)))
