@@ -320,10 +320,10 @@ def test_configurations_that_let_nobody_believe_what_is_not_so(tmp_path):
     empty = tmp_path / "empty.pem"
     empty.write_text("")
     for arguments, reason in [
-        ([*users, *trust], "TLS alone"),
-        ([*tls, *trust], "has none"),
-        ([*users, *tls, "--set", "tls.client_certificates=required"], "nobody vouches"),
-        ([*users, *tls, "--set", f"tls.client_revoked={empty}"], "nobody vouches"),
+        ([*users, *trust], "need TLS"),
+        ([*tls, *trust], "none are configured"),
+        ([*users, *tls, "--set", "tls.client_certificates=required"], "need a certificate authority"),
+        ([*users, *tls, "--set", f"tls.client_revoked={empty}"], "need a certificate authority"),
         ([*users, *tls, *trust, "--set", "tls.client_certificates=yes"], "cannot be `yes`"),
         ([*users, *tls, *trust, "--set", "tls.client_name=cn"], "cannot be `cn`"),
         ([*users, *tls, *trust, "--set", f"tls.client_revoked={empty}"], "expected a revocation list"),

@@ -184,10 +184,10 @@ def test_rights_on_columns_come_and_go(made, fresh):
     carl.rows("UPDATE t SET secret = 'q' WHERE id = 2")
     root.rows("REVOKE UPDATE ON SCHEMA main FROM carl")
     assert all_of(made)[1] == ("2", "20", "y", "q")
-    refused(root, "ALTER TABLE t RENAME COLUMN a TO c", "rights for single columns")
+    refused(root, "ALTER TABLE t RENAME COLUMN a TO c", "column rights")
     # A mask is written back by nobody.
     root.rows("CREATE MASK hidden ON u (b) FOR carl USING (redact)")
-    refused(carl, "UPDATE u SET a = 1", "rows are written back as they are seen")
+    refused(carl, "UPDATE u SET a = 1", "UPDATE would write the masked values back")
     root.rows("DROP MASK hidden ON u")
 
 

@@ -42,7 +42,7 @@ def test_functions_are_known_to_who_may_know_something_in_their_schema(made):
 
 def test_functions_are_made_and_dropped_by_who_may(made):
     root, ada = made.at("root"), made.at("ada")
-    refused(ada, "CREATE FUNCTION tools.mine() RETURNS INT RETURN 1", "may not make anything")
+    refused(ada, "CREATE FUNCTION tools.mine() RETURNS INT RETURN 1", "may not create anything")
     refused(ada, "DROP FUNCTION tools.total", "may not drop function")
     root.rows("GRANT CREATE ON SCHEMA tools TO ada")
     refused(ada, "CREATE OR REPLACE FUNCTION tools.total() RETURNS INT RETURN 1", "the name is taken")

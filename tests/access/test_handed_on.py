@@ -148,7 +148,7 @@ def test_who_sees_a_part_hands_no_reading_on(made, table):
     for kind, column, using in (("MASK", "(b)", "null"), ("ROW POLICY", "", "a > 0")):
         root.rows(f"CREATE {kind} part ON {table} {column} FOR masked USING ({using})")
         for right in ("SELECT", "SELECT (b)", "INSERT, SELECT"):
-            refused(ada, f"GRANT {right} ON {table} TO public", "may not hand on")
+            refused(ada, f"GRANT {right} ON {table} TO public", "may not grant")
         ada.rows(f"GRANT INSERT ON {table} TO carl")
         root.rows(f"DROP {kind} part ON {table}")
     assert not reads(made, "bob", table)

@@ -111,9 +111,9 @@ def test_kept_rows_end_with_their_rights(tmp_path):
         made.at("root").rows("CREATE ROLE unrelated")
         assert "value" in http.ask("GET", rows) and retried().num_rows == 1
         made.at("root").rows("REVOKE SELECT ON t FROM carl")
-        with pytest.raises(Refused, match="rights have changed"):
+        with pytest.raises(Refused, match="access rules have changed"):
             http.ask("GET", rows)
-        with pytest.raises((flight.FlightError, pa.ArrowException), match="rights have changed"):
+        with pytest.raises((flight.FlightError, pa.ArrowException), match="access rules have changed"):
             retried()
         calls.client.close()
 

@@ -119,7 +119,7 @@ def test_types_are_known_to_who_may_use_their_schema(made):
     refused(ada, "SELECT 'sad'::kinds.mood", "mood")
     for sql in ("DROP TYPE kinds.mood", "ALTER TYPE kinds.mood ADD VALUE 'x'"):
         refused(ada, sql, "does not exist")
-    refused(ada, "CREATE TYPE kinds.other AS ENUM ('a')", "may not make anything")
+    refused(ada, "CREATE TYPE kinds.other AS ENUM ('a')", "may not create anything")
     root.rows("GRANT SELECT ON SCHEMA kinds TO ada")
     assert ada.rows(known) == [("1",)]
     assert ada.rows("SELECT CASE WHEN 'sad'::kinds.mood < 'happy' THEN 'less' END") == [("less",)]

@@ -143,7 +143,7 @@ def test_policies_of_several_roles_add_up(made, role):
 
 @pytest.mark.parametrize(("using", "words"), [
     ("nowhere = 1", "does not exist"),
-    ("id", "is a condition"),
+    ("id", "boolean condition"),
     ("id IN (SELECT 1)", "one row"),
     ("random() > 0.5", "one row"),
     ("count(*) > 1", "one row"),
@@ -342,7 +342,7 @@ def test_enforced_from_the_start(tmp_path):
             root.execute("CREATE TABLE t AS SELECT 1 AS id")
             with pytest.raises(adbc.Error, match="not found"):
                 ada.execute("SELECT * FROM t")
-            with pytest.raises(adbc.Error, match="may not make"):
+            with pytest.raises(adbc.Error, match="may not create"):
                 ada.execute("CREATE TABLE u (id INTEGER)")
 
 

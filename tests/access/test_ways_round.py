@@ -106,13 +106,13 @@ def test_rights_that_went_before_the_commit(made):
     with transaction(made, "bob") as (connection, ask):
         ask("GRANT ALL ON CATALOG bowshot TO bob")
         do(root, "ALTER USER bob NOADMIN")
-        with pytest.raises(psycopg.Error, match="rights have changed"):
+        with pytest.raises(psycopg.Error, match="access rules have changed"):
             connection.commit()
     refused(made.at("bob"), "SELECT * FROM secrets", "not found")
     with transaction(made, "ada") as (connection, ask):
         ask("INSERT INTO k VALUES (1)")
         do(root, "REVOKE INSERT ON k FROM ada")
-        with pytest.raises(psycopg.Error, match="rights have changed"):
+        with pytest.raises(psycopg.Error, match="access rules have changed"):
             connection.commit()
     assert root.rows("SELECT count(*) AS n FROM k") == [("0",)]
 

@@ -22,7 +22,7 @@ SERIALIZABLE, SNAPSHOT = "ISOLATION LEVEL SERIALIZABLE", "ISOLATION LEVEL REPEAT
 
 
 def is_conflict(error):
-    words = ("by another transaction", "other writers were first", "could not serialize access", "deadlock detected")
+    words = ("by another transaction", "conflicted with other writers", "could not serialize access", "deadlock detected")
     return any(word in str(error) for word in words)
 
 

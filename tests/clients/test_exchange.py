@@ -181,7 +181,7 @@ def test_names_of_the_rows(client, table):
     assert got.to_pylist() == [{"n": 3, "id": 1}]
     one(client, f"DROP VIEW {table}_view")
     # Whose rows are meant is not guessed.
-    fails(client, f"INSERT INTO {table} SELECT id FROM {table}", "are the rows that come with", sent, input=table)
+    fails(client, f"INSERT INTO {table} SELECT id FROM {table}", "is the input stream of the statement", sent, input=table)
     got = exchange(client, f"INSERT INTO main.{table} SELECT id FROM {table}", sent, input=table)
     assert got.to_pydict() == {"count": [1]}
 

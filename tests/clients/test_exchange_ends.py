@@ -24,8 +24,8 @@ def test_statements_that_are_refused(client, table):
         (f"CREATE VIEW {table}_v AS SELECT id FROM input", ""),
         (f"CREATE TEMPORARY VIEW {table}_v AS SELECT id FROM input", ""),
         (f"CREATE MATERIALIZED VIEW {table}_v AS SELECT id FROM input", ""),
-        ("DELETE FROM input", "are the rows that come with"),
-        ("UPDATE input SET id = 1", "are the rows that come with"),
+        ("DELETE FROM input", "is the input stream of the statement"),
+        ("UPDATE input SET id = 1", "is the input stream of the statement"),
         ("SELECT id FROM input WHERE id = $1", "parameter"),
     ):
         fails(client, sql, words)

@@ -191,7 +191,7 @@ def test_a_table_that_such_a_view_reads_stays_under_its_name(db):
     begin(db, "named")
     create(db, {"v": "SELECT k, count(*) AS c FROM u GROUP BY k"})
     for statement in ("DROP TABLE u", "ALTER TABLE u RENAME TO w", "ALTER TABLE u DROP COLUMN k"):
-        with pytest.raises(Exception, match="which commits refresh, cannot be refreshed"):
+        with pytest.raises(Exception, match="cannot refresh materialized view"):
             db.run(statement)
     check(db, {"v": "SELECT k, count(*) AS c FROM u GROUP BY k"})
     db.run("ALTER MATERIALIZED VIEW v SET REFRESH MANUAL", "DROP TABLE u", "DROP MATERIALIZED VIEW v")

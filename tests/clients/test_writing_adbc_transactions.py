@@ -118,8 +118,8 @@ def test_texts_do_not_end_the_drivers_transaction(store, transacting, table):
         for text, words in (
             ("BEGIN", "a transaction is open already"),
             ("START TRANSACTION", "a transaction is open already"),
-            ("COMMIT", "a statement does not end it"),
-            ("ROLLBACK", "a statement does not end it"),
+            ("COMMIT", "a statement cannot end it"),
+            ("ROLLBACK", "a statement cannot end it"),
             (f"INSERT INTO {table} VALUES (2); COMMIT", "more than one statement"),
         ):
             with pytest.raises(dbapi.Error, match=words) as caught:

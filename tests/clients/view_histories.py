@@ -33,7 +33,7 @@ DDL = [
     "VACUUM t RETAIN 0 HOURS",
 ]
 # What DDL may be answered with where a view needs what it takes away.
-REFUSED = "which commits refresh, cannot be refreshed"
+REFUSED = "cannot refresh materialized view"
 OVER_A_VIEW = "SELECT g, count(*) AS c, sum(n) AS s FROM some GROUP BY g"
 
 

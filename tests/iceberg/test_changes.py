@@ -305,15 +305,15 @@ def test_a_merge_that_has_changed_nothing(tmp_path):
 def test_what_keeps_no_changes(tmp_path):
     pq.write_table(ROWS, tmp_path / "plain.parquet")
     with Server(tmp_path / "plain.parquet") as server, Database(server) as database:
-        refused(database, "SELECT * FROM table_changes('plain', 0)", "keeps no changes", "enableChangeDataFeed")
+        refused(database, "SELECT * FROM table_changes('plain', 0)", "does not record changes", "enableChangeDataFeed")
         refused(database, "SELECT * FROM table_changes('nobody', 0)", "nobody")
         database.run("CREATE TABLE own (a INT)", "CREATE VIEW v AS SELECT 1 AS a")
         for name in ("own", "v"):
-            refused(database, f"SELECT * FROM table_changes('{name}', 0)", "keeps no changes")
+            refused(database, f"SELECT * FROM table_changes('{name}', 0)", "does not record changes")
         for arguments in ("", "'plain'", "plain, 0", "'plain', 0, 1, 2", "'plain', x => 0"):
             refused(database, f"SELECT * FROM table_changes({arguments})", "takes the name of a table")
         for arguments in ("'plain', -1", "'plain', 0.5", "'plain', 1 + 1"):
-            refused(database, f"SELECT * FROM table_changes({arguments})", "no version of a table")
+            refused(database, f"SELECT * FROM table_changes({arguments})", "neither a table version")
 
 
 @pytest.mark.parametrize("partitioned", [[], ["part"]])
@@ -363,8 +363,8 @@ def test_what_cannot_be_done_with_changes(tmp_path):
     place = tmp_path / "t"
     make(place, changes.rows(0, 3))
     with Server(f"t={place}") as server, Database(server) as database:
-        refused(database, "DELETE FROM table_changes('t', 0)", "cannot be changed")
-        refused(database, "SELECT * FROM table_changes('t', 0) WITH ORDINALITY", "no numbers")
+        refused(database, "DELETE FROM table_changes('t', 0)", "is read-only")
+        refused(database, "SELECT * FROM table_changes('t', 0) WITH ORDINALITY", "WITH ORDINALITY")
         plan = " ".join(str(value) for row in database.rows("EXPLAIN SELECT id FROM table_changes('t', 0)") for value in row)
         assert "TableScan: t " in plan and not any(ord(letter) < 32 and letter != "\n" for letter in plan), plan
         refused(database, "SELECT * FROM table_changes('s.t', 0)", "s.t")

@@ -224,9 +224,9 @@ def test_which_states_can_be_meant(tmp_path):
     with Server(f"t={tmp_path / 't'}") as server, Database(server) as database:
         for time in ("TIMESTAMP '2999-01-01 00:00:00'", "DATE '2999-01-01'", "'2999-01-01T00:00:00+01:00'"):
             assert database.one(f"SELECT count(*) FROM t FOR TIMESTAMP AS OF {time}") == 20
-        refused(database, "SELECT * FROM t FOR TIMESTAMP AS OF now()", "is no point in time that is written out")
+        refused(database, "SELECT * FROM t FOR TIMESTAMP AS OF now()", "is not a literal timestamp")
         refused(database, "SELECT * FROM t FOR VERSION AS OF $1", "cannot be a parameter")
-        refused(database, "DELETE FROM t FOR VERSION AS OF 1", "an earlier state of `t` cannot be changed")
+        refused(database, "DELETE FROM t FOR VERSION AS OF 1", "an earlier version of `t` cannot be changed")
         for state in ("VERSION AS OF 7", "TIMESTAMP AS OF '2999-01-01'"):
             for name in ("none", "nowhere.main.orders"):
                 with pytest.raises(Exception) as error:

@@ -111,7 +111,7 @@ def test_somebody_was_faster(lake):  # noqa: F811
         return 409
 
     table.catalog.commit_fault = fault
-    refused(table.database, "DELETE FROM lake.db.t WHERE id = 5", "others have changed the table")
+    refused(table.database, "DELETE FROM lake.db.t WHERE id = 5", "another writer changed the table")
     assert table.by_writer().num_rows == 700
     assert len(list((table.folder / "data").iterdir())) == 2, "files that came to nothing are removed"
     table.database.run("DELETE FROM lake.db.t WHERE id = 5")
@@ -177,7 +177,7 @@ def test_merge_adds_what_the_table_that_it_has_read_lacks(lake):  # noqa: F811
         return 409
 
     table.catalog.commit_fault = fault
-    refused(table.database, merge, "others have changed the table")
+    refused(table.database, merge, "another writer changed the table")
     assert [count(table.database, merge) for _ in range(2)] == [300, 0]
     table.check(ROWS)
     last = tables.static(table.folder).metadata.snapshots[-1].summary

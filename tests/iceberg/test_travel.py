@@ -131,7 +131,7 @@ def test_files_that_are_no_such_table_have_no_states(tmp_path, sql):
 
     pq.write_table(ROWS, tmp_path / "plain.parquet")
     with Server(tmp_path / "plain.parquet") as server, Database(server) as database:
-        refused(database, f"SELECT * FROM plain {sql}", "no earlier states")
+        refused(database, f"SELECT * FROM plain {sql}", "no earlier versions")
         refused(database, f"SELECT * FROM nobody {sql}", "nobody")
         database.run("CREATE VIEW v AS SELECT * FROM plain")
-        refused(database, f"SELECT * FROM v {sql}", "keeps versions")
+        refused(database, f"SELECT * FROM v {sql}", "with earlier versions")

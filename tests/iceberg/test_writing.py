@@ -243,7 +243,7 @@ def test_a_table_that_was_made_anew_meanwhile(lake, tmp_path):
         return commit()
 
     table.catalog.commit_fault = fault
-    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "has become another table")
+    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "was replaced by another table")
     assert table.files() == before
     assert tables.static(other).scan().to_arrow().num_rows == 3
     assert table.database.one("SELECT count(*) FROM lake.db.t") == 3
@@ -281,7 +281,7 @@ def test_a_commit_that_is_refused_leaves_nothing(lake):
         refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", str(status))
         assert table.files() == before
     table.catalog.commit_fault = lambda handler, commit: 409
-    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "others have changed")
+    refused(table.database, "INSERT INTO lake.db.t SELECT * FROM rows", "conflicted with other writers")
     assert table.files() == before
     table.catalog.commit_fault = None
     table.add()

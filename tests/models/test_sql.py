@@ -108,8 +108,8 @@ def test_rows_of_a_table(served, named):
     served.model("nameless", CASES["xgboost-squared"]().model)
     answer = served.run(f"SELECT prediction FROM predict('nameless', (SELECT {ARGUMENTS} FROM asked ORDER BY id))")
     assert answer.num_rows == len(named.rows)
-    served.fails("SELECT * FROM predict('nameless', TABLE asked)", "takes 8 columns and knows no names", "have 9")
-    served.fails("SELECT * FROM predict('named', (SELECT f0 FROM asked))", "takes a column `f1`", "the rows have f0")
+    served.fails("SELECT * FROM predict('nameless', TABLE asked)", "takes 8 columns without names", "has 9")
+    served.fails("SELECT * FROM predict('named', (SELECT f0 FROM asked))", "needs a column `f1`", "the input has f0")
 
 
 def test_what_is_checked_before_anything_runs(served, named):
@@ -120,7 +120,7 @@ def test_what_is_checked_before_anything_runs(served, named):
         (f"SELECT predict('nothing', {ARGUMENTS}) FROM asked", "model `bowshot.main.nothing` not found", "SHOW MODELS"),
         ("SELECT predict(id, f0) FROM asked", "as a text in quotes"),
         ("SELECT predict() FROM asked", "predict"),
-        ("SELECT predict('a b', f0) FROM asked", "no name of a model"),
+        ("SELECT predict('a b', f0) FROM asked", "not a valid model name"),
         ("SELECT * FROM predict('named')", "name of a model and the rows"),
         ("SELECT * FROM predict('nothing', TABLE asked)", "not found"),
         ("CREATE MODEL named FROM 'named.model'", "already exists"),
@@ -129,7 +129,7 @@ def test_what_is_checked_before_anything_runs(served, named):
         ("CREATE MODEL nowhere.x FROM 'named.model'", "schema `bowshot.nowhere` not found"),
         ("CREATE MODEL x", "CREATE [OR REPLACE] MODEL"),
         ("DROP MODEL x", "not found"),
-        (f"CREATE TABLE d (a DOUBLE, p DOUBLE DEFAULT predict('named', {', '.join(['1'] * 8)}))", "models are asked in queries and views"),
+        (f"CREATE TABLE d (a DOUBLE, p DOUBLE DEFAULT predict('named', {', '.join(['1'] * 8)}))", "models are not allowed in"),
     ):
         served.fails(sql, *words)
     served.run("DROP MODEL IF EXISTS x")
@@ -280,9 +280,9 @@ def test_scoring(served, named):
     writer.close()
     for path, table, word in (
         (("score", "nothing"), rows, "not found"),
-        (("score", "named"), rows.drop_columns(["f3"]), "takes a column `f3`"),
+        (("score", "named"), rows.drop_columns(["f3"]), "needs a column `f3`"),
         (("score", "named"), rows.set_column(1, "f0", pyarrow.array(["x"] * rows.num_rows)), "must be a number"),
-        (("score", "it's"), rows, "no name of a model"),
+        (("score", "it's"), rows, "not a valid model name"),
         (("other", "named"), rows, "the path does not exist"),
     ):
         with pytest.raises(Exception, match=word):

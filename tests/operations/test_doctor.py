@@ -167,9 +167,9 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, data):
 
 def test_folders_for_other_things(tmp_path, data):
     exchange = lambda path: ["--data", data, "--set", f"storage.exchange_folder={path}"]
-    said(doctor(*exchange(tmp_path / "none"), code=1), "exchange", "fail", "no folder")
+    said(doctor(*exchange(tmp_path / "none"), code=1), "exchange", "fail", "not a folder")
     said(doctor(*exchange(data / "tables"), code=1), "exchange", "fail", "lies in")
-    said(doctor("--data", data, "--set", "engine.spill_folder=/dev/shm"), "spill", "warn", "lies in memory")
+    said(doctor("--data", data, "--set", "engine.spill_folder=/dev/shm"), "spill", "warn", "memory file system")
     said(doctor("--data", data, "--set", "engine.spill_bytes=9000TiB"), "spill", "warn", "9216000.0 GiB")
     said(doctor("--data", data, tmp_path / "gone.parquet", code=1), "sources", "fail", "is not there")
 
@@ -198,7 +198,7 @@ def test_a_clock_that_went_back(data):
 
 def test_nodes_and_collectors(tmp_path, data):
     node = ["--data", data, "--cluster", "127.0.0.1:0"]
-    said(doctor(*node, code=1), "configuration", "fail", "nothing says which nodes")
+    said(doctor(*node, code=1), "configuration", "fail", "neither certificates nor a shared secret")
     cluster = tmp_path / "cluster"
     code, _, err = bowshot("cluster", "init", "--folder", cluster, "--node", "one", "--address", "127.0.0.1")
     assert code == 0, err

@@ -48,10 +48,10 @@ def test_external_tables_lie_in_stores(s3, tmp_path):
         server.database.run("CREATE EXTERNAL TABLE outer_folder STORED AS PARQUET PARTITIONED BY (year) LOCATION 's3://lake/data/events'")
         assert server.rows("SELECT count(*), count(DISTINCT year) FROM outer_folder") == [(6_000, 2)]
         text = server.refused("CREATE EXTERNAL TABLE x LOCATION 's3://lake/data/events/' OPTIONS ('aws.secret_access_key' 'hidden')")
-        assert "the operator opens its places" in text and "hidden" not in text
+        assert "the operator sets locations" in text and "hidden" not in text
         for place in ("s3://lake/other.parquet", "s3://lake/", "s3://lake/data/../", "s3://other/data/", "gs://lake/data/"):
             text = server.refused(f"CREATE EXTERNAL TABLE outside STORED AS PARQUET LOCATION '{place}'")
-            assert "in no place that statements may read" in text or "names no files" in text, text
+            assert "not in a location that statements may read" in text or "names no files" in text, text
     with Remote(served, environment=s3.environment(), settings=opened, data=data) as server:
         assert server.rows("SELECT count(*) FROM outer_events WHERE year = 2024") == [(3_000,)]
         assert server.rows("SELECT count(*) FROM outer_lines") == [(5_000,)]
@@ -67,7 +67,7 @@ def test_external_tables_lie_in_stores(s3, tmp_path):
 def test_nothing_else_can_be_named(remote, address):
     for sql in (f"SELECT * FROM '{address}'", f"SELECT * FROM read_csv('{address}')", f"SELECT * FROM read_csv(['{address}'])"):
         text = remote.refused(sql)
-        told = ("in no place that statements may read", "names no files", "does not exist")
+        told = ("not in a location that statements may read", "names no files", "does not exist")
         # Of an address with a password nothing is repeated.
         assert "not repeated" in text if ":word@" in address else any(words in text for words in told), text
 

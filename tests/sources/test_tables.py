@@ -231,7 +231,7 @@ def test_the_setting_is_needed_and_checked(place, tmp_path):
     assert place.address in log and "bowshot backup" in log, log
     for settings, words in (
         ((f"storage.tables={place.address}",), "--data DIR"),
-        (("storage.tables=/local/folder",), "no address of an object store"),
+        (("storage.tables=/local/folder",), "expected the address of an object store"),
     ):
         arguments = [word for setting in settings for word in ("--set", setting)]
         code, _, err = bowshot("serve", "--flight", "127.0.0.1:0", "--http", "off", *arguments)

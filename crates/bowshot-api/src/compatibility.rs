@@ -108,8 +108,8 @@ const NEVER: Accepted = Accepted::OneOf(&["0"]);
 /// All compatibility parameters, sorted by name, ignoring case.
 pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "application_name" = "", Accepted::Text => "name of the client's program";
-    "array_nulls" = "on", ONLY_ON => "`NULL` in the text of an array is null";
-    "autocommit" = "on", ONLY_ON => "each statement is a transaction unless BEGIN has begun one";
+    "array_nulls" = "on", ONLY_ON => "`NULL` in the text form of an array is a null element";
+    "autocommit" = "on", ONLY_ON => "each statement outside of BEGIN is its own transaction";
     "backslash_quote" = "safe_encoding", Accepted::Text => "a backslash in '…' is a backslash";
     "block_size" = "8192", Accepted::Fixed => "files have no blocks";
     "bytea_output" = "hex", Accepted::OneOf(&["hex"]) => "how bytes become text";
@@ -128,13 +128,13 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "cursor_tuple_fraction" = "0.1", Accepted::Text => "cursors are read as they are computed";
     "DateStyle" = "ISO, MDY",
         Accepted::OneOf(&["ISO, MDY", "ISO", "ISO, DMY", "ISO, YMD", "ISO,MDY", "ISO,DMY", "ISO,YMD"]) =>
-        "dates become text as ISO 8601 has it, and are read so";
+        "dates are written and read in ISO 8601 format";
     "debug_assertions" = "off", Accepted::Fixed => "assertions are always checked";
     "default_statistics_target" = "100", SECONDS => "statistics are kept with the rows";
-    "default_table_access_method" = "heap", Accepted::Text => "there is one way to keep a table";
+    "default_table_access_method" = "heap", Accepted::Text => "there is one table access method";
     "default_tablespace" = "", Accepted::OneOf(&[""]) => "there are no tablespaces";
     "default_text_search_config" = "pg_catalog.simple", Accepted::Text => "there is no text search";
-    "default_transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
+    "default_transaction_deferrable" = "off", ONLY_OFF => "transactions are never deferred";
     "default_transaction_isolation" = "repeatable read", ISOLATION =>
         "read committed in the dialect `postgres`; repeatable read is snapshot isolation, serializable is checked at the commit";
     "default_transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";
@@ -146,7 +146,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "enable_material" = "on", Accepted::Boolean => "the optimiser decides";
     "enable_mergejoin" = "on", Accepted::Boolean => "the optimiser decides";
     "enable_nestloop" = "on", Accepted::Boolean => "the optimiser decides";
-    "enable_profile" = "off", Accepted::Boolean => "EXPLAIN ANALYZE tells where the time went";
+    "enable_profile" = "off", Accepted::Boolean => "EXPLAIN ANALYZE shows where the time went";
     "enable_progress_bar" = "off", Accepted::Boolean => "no progress is drawn";
     "enable_seqscan" = "on", Accepted::Boolean => "the optimiser decides";
     "enable_sort" = "on", Accepted::Boolean => "the optimiser decides";
@@ -156,13 +156,13 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
         "floating-point numbers are always shown exactly";
     "foreign_key_checks" = "on", Accepted::Boolean => "foreign keys are never enforced";
     "geqo" = "on", Accepted::Boolean => "the optimiser decides";
-    "group_concat_max_len" = "9223372036854775807", SECONDS => "texts that are put together are not cut off";
+    "group_concat_max_len" = "9223372036854775807", SECONDS => "results of GROUP_CONCAT are never truncated";
     "hot_standby" = "off", Accepted::Fixed => "there are no standby servers";
     "idle_in_transaction_session_timeout" = "0", NEVER => "the operator sets `limits.transaction_timeout`";
     "idle_session_timeout" = "0", NEVER => "the operator sets `limits.session_timeout`";
     "in_hot_standby" = "off", Accepted::Fixed => "there are no standby servers";
     "information_schema_stats_expiry" = "0", SECONDS =>
-        "what is told of tables is never older than the tables";
+        "table statistics are always current";
     "innodb_lock_wait_timeout" = "50", SECONDS => "seconds that a statement waits for a row that another transaction has locked, in the dialect `mysql`";
     "integer_datetimes" = "on", Accepted::Fixed => "times are whole numbers";
     "interactive_timeout" = "28800", SECONDS => "the operator sets `limits.session_timeout`";
@@ -172,13 +172,13 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "lc_collate" = "C", Accepted::Fixed => "texts are compared by their bytes";
     "lc_ctype" = "C", Accepted::Fixed => "letters are those of Unicode";
     "lc_messages" = "C", Accepted::Text => "messages are in English";
-    "lc_monetary" = "C", Accepted::Text => "amounts of money have no form of their own";
-    "lc_numeric" = "C", Accepted::Text => "numbers have no form of their own";
+    "lc_monetary" = "C", Accepted::Text => "there is no locale for amounts of money";
+    "lc_numeric" = "C", Accepted::Text => "there is no locale for numbers";
     "lc_time" = "C", Accepted::Text => "names of days and months are English";
     "license" = "Apache-2.0", Accepted::Fixed => "license of the server";
     "lock_timeout" = "0", SECONDS => "milliseconds that a statement waits for a row that another transaction has locked; 0 for no limit";
     "log_statement" = "none", Accepted::Text => "the operator decides what is logged";
-    "lower_case_table_names" = "0", Accepted::Fixed => "names that are quoted keep their case";
+    "lower_case_table_names" = "0", Accepted::Fixed => "quoted names keep their case";
     "maintenance_work_mem" = "64MB", Accepted::Text => "the operator sets the memory of queries";
     "max_allowed_packet" = "67108864", SECONDS => "the operator sets `limits.max_sql_bytes`";
     "max_function_args" = "100", Accepted::Fixed => "functions take many arguments";
@@ -193,10 +193,10 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "performance_schema" = "off", Accepted::Fixed => "there is schema `system`";
     "pipeline_dop" = "0", SECONDS => "the operator sets the processors of queries";
     "preserve_insertion_order" = "on", Accepted::Boolean => "rows come in the order of ORDER BY";
-    "profiling" = "off", ONLY_OFF => "EXPLAIN ANALYZE tells where the time went";
+    "profiling" = "off", ONLY_OFF => "EXPLAIN ANALYZE shows where the time went";
     "query_cache_size" = "0", Accepted::Integer(0, i64::MAX) => "the operator sets the cache of results";
     "query_cache_type" = "off", ONLY_OFF => "the session option is `result_cache`";
-    "quote_all_identifiers" = "off", Accepted::Boolean => "names are quoted where they have to be";
+    "quote_all_identifiers" = "off", Accepted::Boolean => "names are quoted only where necessary";
     "random_page_cost" = "4", Accepted::Text => "the optimiser decides";
     "restrict_nonsystem_relation_kind" = "", Accepted::Text => "the catalog is read alone";
     "row_security" = "on", Accepted::Boolean => "policies for rows always hold";
@@ -212,7 +212,7 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "sql_mode" = "", Accepted::Text =>
         "statements are always strict; of its words NO_AUTO_VALUE_ON_ZERO alone has an effect";
     "sql_notes" = "on", Accepted::Boolean => "no notes are sent";
-    "sql_quote_show_create" = "on", Accepted::Boolean => "names are quoted where they have to be";
+    "sql_quote_show_create" = "on", Accepted::Boolean => "names are quoted only where necessary";
     "sql_safe_updates" = "off", Accepted::Boolean =>
         "over MySQL's protocol, UPDATE and DELETE need WHERE or LIMIT while it is on";
     "sql_select_limit" = "18446744073709551615", Accepted::OneOf(&["18446744073709551615"]) =>
@@ -221,11 +221,11 @@ pub const COMPATIBILITY_PARAMETERS: &[CompatibilityParameter] = parameters! {
     "ssl_renegotiation_limit" = "0", Accepted::Integer(0, i64::MAX) => "TLS does not renegotiate";
     "standard_conforming_strings" = "on", ONLY_ON => "a backslash in '…' is a backslash";
     "synchronize_seqscans" = "on", Accepted::Boolean => "rows come in the order of ORDER BY";
-    "synchronous_commit" = "on", ONLY_ON => "a commit has been written when it is answered";
+    "synchronous_commit" = "on", ONLY_ON => "a commit is on disk before it is acknowledged";
     "system_time_zone" = "UTC", Accepted::Fixed => "time zone of the server";
     "temp_buffers" = "8MB", Accepted::Text => "the operator sets the memory of queries";
     "timezone_abbreviations" = "Default", Accepted::Text => "zones have their full names";
-    "transaction_deferrable" = "off", ONLY_OFF => "transactions do not wait for others to begin";
+    "transaction_deferrable" = "off", ONLY_OFF => "transactions are never deferred";
     "transaction_isolation" = "repeatable read", ISOLATION =>
         "read committed in the dialect `postgres`; repeatable read is snapshot isolation, serializable is checked at the commit";
     "transaction_read_only" = "off", ONLY_OFF => "BEGIN READ ONLY begins such a transaction";

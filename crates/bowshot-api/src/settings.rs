@@ -38,45 +38,51 @@ macro_rules! options {
 
 /// All options that a client may set.
 pub const SESSION_OPTIONS: &[SessionOption] = options! {
-    "catalog" "string" = "bowshot" => "catalog of names that do not say theirs";
-    "schema" "string" = "main" => "schema of names that do not say theirs";
+    "catalog" "string" = "bowshot" => "default catalog of unqualified names";
+    "schema" "string" = "main" => "default schema of unqualified names";
     "dialect" "string" = "ansi" => "SQL dialect: ansi, postgres or mysql";
-    "time_zone" "string" = "+00:00" => "time zone of timestamps that do not say theirs";
-    "endpoints" "string" = "1" => "endpoints of one result: a number, or auto";
+    "time_zone" "string" = "+00:00" => "time zone of timestamps without one";
+    "endpoints" "string" = "1" => "number of endpoints of a result, or auto";
     "views" "bool" = "false" => "send string and binary views as they are";
     "dictionaries" "bool" = "false" => "send dictionary-encoded columns as they are";
     "wide_numbers" "bool" = "false" =>
-        "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; JDBC drivers of Flight SQL begin with true";
+        "send unsigned numbers, 16-bit floats and decimals below 128 bits in wider signed types; true by \
+         default for Flight SQL's JDBC drivers";
     "json_variants" "bool" = "false" =>
-        "send VARIANT columns as JSON text; JDBC drivers of Flight SQL begin with true";
+        "send VARIANT columns as JSON text; true by default for Flight SQL's JDBC drivers";
     "compression" "string" = "none" => "compression of record batch bodies: none, lz4 or zstd";
     "retryable_results" "bool" = "false" => "keep results until they expire so that DoGet can be repeated";
     "statement_timeout_ms" "int64" = "0" =>
-        "longest run of a statement in milliseconds, from its arrival on; 0 for the limit of the server";
+        "statement timeout in milliseconds, from its arrival; 0: the server's limit";
     "join_cache" "bool" = "true" =>
-        "use joins that were computed before or ahead, and let others use those of this session";
+        "read joins from the join cache, and add this session's joins to it";
     "result_cache" "bool" = "true" =>
-        "answer queries with results that are kept of the same query over the same rows, and keep those of this session";
+        "answer queries from the result cache, and add this session's results to it";
     "key_lookups" "bool" = "true" =>
-        "find the rows of a statement that names them by a key of one table (`WHERE key = value`) by an index in memory, instead of a scan";
+        "look up rows of one table by key (`WHERE key = value`) in an index in memory instead of scanning";
     "plan_cache" "bool" = "true" =>
-        "run a statement by the plan of an earlier run, where the definitions of tables and all that it was planned with are the same";
+        "reuse the plan of an earlier run while table definitions and all other inputs of planning are \
+         unchanged";
     "materialized_view_rewrite" "bool" = "true" =>
-        "answer queries from materialized views that they do not name, where these show the rows that the query reads";
+        "answer queries from materialized views that they do not name, if the views contain the rows that \
+         the query reads";
     "max_staleness_ms" "int64" = "0" =>
-        "age in milliseconds of a materialized view that may answer a query without being named; 0 for none that is out of date";
+        "greatest age in milliseconds of a materialized view that answers a query without being named; 0: \
+         only views that are up to date";
     "join_order" "string" = "statistics" =>
-        "order of inner joins: statistics for the one that seems cheapest, or query for that of the text";
+        "order of inner joins: statistics (the cheapest by estimate) or query (as written)";
     "common_subplans" "bool" = "true" =>
-        "compute equal parts of a query once, such as a query of WITH that is read twice";
+        "compute common parts of a query once, such as a CTE that is read twice";
     "grouping_set_cascade" "bool" = "true" =>
         "compute coarser grouping sets of ROLLUP and CUBE from the finest one";
     "eager_aggregation" "bool" = "true" =>
-        "group rows before they are joined, where statistics say that far fewer of them go into the join then";
+        "aggregate before joins where statistics predict far fewer rows in the join";
     "ranked_windows" "bool" = "true" =>
-        "drop rows before they are sorted for `rank`, `dense_rank` or `row_number` that a filter of it drops afterwards";
+        "drop rows before the sort of `rank`, `dense_rank` or `row_number` that a filter on its value drops \
+         afterwards";
     "hashed_windows" "bool" = "true" =>
         "compute aggregates over whole partitions, such as `sum(x) OVER (PARTITION BY y)`, by a hash table instead of a sort";
     "query_tag" "string" = "" =>
-        "mark of the session's statements in `system.queries`, the audit trail, the log and traces: at most 256 characters, none of them a control character";
+        "tag of the session's statements in `system.queries`, the audit trail, the log and traces: at most \
+         256 characters, no control characters";
 };

@@ -27,7 +27,7 @@ pub(crate) enum Tls {
     Verified,
 }
 
-/// See the module. Its text contains no secret.
+/// The address or file of a database. Its text contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
     /// Scheme, host with port, the path with its slash, and the parameters.

@@ -114,7 +114,7 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of the database; `Unsupported` where [`Self::has_definitions`] says so.
     async fn define(&self, _change: &DatabaseDefinition) -> Result<bool> {
-        Err(Error::unsupported("nothing is made or dropped in other databases"))
+        Err(Error::unsupported("CREATE and DROP are not supported in other databases"))
     }
 
     /// Opens a table whose rows are to be changed, as it is now.
@@ -122,7 +122,7 @@ pub trait Databases: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Self::table`]; `Unsupported` where [`Self::has_definitions`] says so.
     async fn rewrite(&self, _name: &EntryName) -> Result<Box<dyn TableRewrite>> {
-        Err(Error::unsupported("rows of other databases are not changed"))
+        Err(Error::unsupported("rows of other databases cannot be changed"))
     }
 
     /// Opens a database until the server ends or somebody leaves it.
@@ -299,5 +299,5 @@ impl Databases for NoDatabases {
 }
 
 fn none() -> Error {
-    Error::unsupported("this server knows no other databases")
+    Error::unsupported("no other databases are configured")
 }

@@ -106,7 +106,7 @@ impl PipeStates {
         found: Vec<ListedFile>,
     ) -> Result<Option<Arc<ChosenFiles>>> {
         let loaded = Pipe::loaded(texts, name).ok_or_else(|| {
-            Error::new(ErrorKind::Corrupt, format!("which files pipe `{name}` has loaded cannot be read"))
+            Error::new(ErrorKind::Corrupt, format!("cannot read the load history of pipe `{name}`"))
         })?;
         let mut errors: HashSet<u64> = PipeError::all(texts, name).iter().map(|error| error.key).collect();
         let (now, mut states) = (Instant::now(), self.0.lock());
@@ -133,7 +133,7 @@ impl PipeStates {
             state.chosen = Arc::default();
             let message = format!("{MAX_ERRORS} files of pipe `{name}` cannot be loaded, which is the limit");
             return Err(Error::new(ErrorKind::LimitReached, message).with_hint(format!(
-                "see `system.pipe_errors`, correct the files, and say `ALTER PIPE {name} RETRY`"
+                "see `system.pipe_errors`, correct the files, and run `ALTER PIPE {name} RETRY`"
             )));
         }
         if errors.len() >= MAX_ERRORS {

@@ -251,9 +251,9 @@ fn value(
     };
     ScalarValue::try_from_string(text.clone(), data_type).map_err(|_| Error::Options {
         detail: format!(
-            "`{}` is in a folder `{key}={text}`, which is no value of type {data_type}",
+            "`{}` is in a folder `{key}={text}`, which is not a value of type {data_type}",
             file.path.display()
         ),
-        hint: format!("say another type of `{key}`, or none"),
+        hint: format!("declare another type of `{key}`, or none"),
     })
 }

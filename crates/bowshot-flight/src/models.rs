@@ -70,8 +70,9 @@ fn words(model: &str) -> Result<&str> {
         quoted || sign.is_alphanumeric() || matches!(sign, '_' | '.' | '$')
     });
     if !fits || quoted || model.is_empty() {
-        return Err(Error::invalid(format!("invalid model name `{model}`"))
-            .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes"));
+        return Err(Error::invalid(format!("invalid model name `{model}`")).with_hint(
+            "write it as in SQL: put names with capital letters or special characters in double quotes",
+        ));
     }
     Ok(model)
 }

@@ -49,7 +49,7 @@ pub(crate) fn parse(descriptor: &FlightDescriptor) -> Result<Option<TensorExchan
             Some(("role", value)) => (!value.is_empty()).then(|| role = Some(value.to_owned())),
             _ => None,
         };
-        read.ok_or_else(|| form(format!("`{option}` is no option of a room, or has another value")))?;
+        read.ok_or_else(|| form(format!("unknown option `{option}` of a room, or invalid value")))?;
     }
     let members = members.ok_or_else(|| form("the room does not say how many members it has".to_owned()))?;
     let minimum = minimum.unwrap_or(members);
@@ -93,10 +93,10 @@ mod tests {
             (&["room"], "the room has no name"),
             (&["room", ""], "the name of a room has 1 to 128 characters"),
             (&["room", "r"], "the room does not say how many members it has"),
-            (&["room", "r", "members=0"], "`members=0` is no option of a room, or has another value"),
-            (&["room", "r", "combine=max"], "`combine=max` is no option of a room, or has another value"),
-            (&["room", "r", "timeout_ms=0"], "`timeout_ms=0` is no option of a room, or has another value"),
-            (&["room", "r", "x"], "`x` is no option of a room, or has another value"),
+            (&["room", "r", "members=0"], "unknown option `members=0` of a room, or invalid value"),
+            (&["room", "r", "combine=max"], "unknown option `combine=max` of a room, or invalid value"),
+            (&["room", "r", "timeout_ms=0"], "unknown option `timeout_ms=0` of a room, or invalid value"),
+            (&["room", "r", "x"], "unknown option `x` of a room, or invalid value"),
         ] {
             assert_eq!(told(path), expected, "{path:?}");
         }

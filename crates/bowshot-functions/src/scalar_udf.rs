@@ -16,7 +16,7 @@ pub(crate) type Gives = fn(&str, &ReturnFieldArgs<'_>) -> Result<Field>;
 /// The rows of the result.
 pub(crate) type Runs = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 
-/// See the module. Two of them are the same when their names are: a name has one row.
+/// A scalar function, made from a row of a table. Two of them are the same when their names are: a name has one row.
 #[derive(Debug)]
 pub(crate) struct ScalarFunction {
     name: &'static str,

@@ -29,11 +29,9 @@ const GAUGES: &[Gauge] = &[
         status.table_bytes
     }),
     ("bowshot_planning_statements", "Statements that are being planned.", |status| status.planning as u64),
-    (
-        "bowshot_abandoned_plannings",
-        "Statements that are still planned, and nobody waits for them.",
-        |status| status.burning as u64,
-    ),
+    ("bowshot_abandoned_plannings", "Abandoned statements that are still being planned.", |status| {
+        status.burning as u64
+    }),
     ("bowshot_memory_bytes", "Bytes of memory that the process has taken.", |status| status.memory_bytes),
 ];
 

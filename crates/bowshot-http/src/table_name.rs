@@ -61,7 +61,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 
 fn malformed(text: &str) -> Error {
     let shown: String = text.chars().take(200).collect();
-    Error::invalid(format!("`{shown}` is no name of a table")).with_hint(
+    Error::invalid(format!("`{shown}` is not a valid table name")).with_hint(
         "send `table`, `schema.table` or `catalog.schema.table`, with double quotes around names with dots",
     )
 }
@@ -104,12 +104,12 @@ mod tests {
             ("a.b", "a|b"),
             ("a.b.C d", "a|b|C d"),
             (r#""a.b"."c""d""#, "a.b|c\"d"),
-            ("", "`` is no name of a table"),
-            ("a.", "`a.` is no name of a table"),
-            (".a", "`.a` is no name of a table"),
-            ("a.b.c.d", "`a.b.c.d` is no name of a table"),
-            (r#""a"b"#, "`\"a\"b` is no name of a table"),
-            (r#""a"#, "`\"a` is no name of a table"),
+            ("", "`` is not a valid table name"),
+            ("a.", "`a.` is not a valid table name"),
+            (".a", "`.a` is not a valid table name"),
+            ("a.b.c.d", "`a.b.c.d` is not a valid table name"),
+            (r#""a"b"#, "`\"a\"b` is not a valid table name"),
+            (r#""a"#, "`\"a` is not a valid table name"),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

@@ -22,7 +22,7 @@ enum Kind {
     Zstd(i32),
 }
 
-/// See the module.
+/// Compresses and decompresses the packets of one connection.
 #[derive(Debug)]
 pub(crate) struct Compression {
     kind: Kind,

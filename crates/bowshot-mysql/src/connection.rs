@@ -29,7 +29,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// See the module.
+/// The state of one connection.
 pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<dyn Server>,

@@ -3,7 +3,7 @@
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// See the module.
+/// The unread rest of one packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload(Bytes);
 

@@ -60,12 +60,12 @@ pub(crate) fn rewritten<'a>(
 }
 
 fn no_users() -> Failure {
-    Failure::unsupported("variables of users have no values in prepared statements")
+    Failure::unsupported("user variables are not supported in prepared statements")
         .with_hint("pass the value as a parameter")
 }
 
 fn no_found_rows() -> Failure {
-    Failure::unsupported("FOUND_ROWS() has no value in prepared statements")
+    Failure::unsupported("FOUND_ROWS() is not supported in prepared statements")
         .with_hint("send it as a statement by itself")
 }
 

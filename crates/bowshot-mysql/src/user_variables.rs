@@ -9,7 +9,7 @@ const MAX_VARIABLES: usize = 1_000;
 /// The longest value, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// See the module.
+/// The user variables of one session.
 #[derive(Debug, Default)]
 pub(crate) struct UserVariables(BTreeMap<String, UserValue>);
 
@@ -39,7 +39,7 @@ impl UserVariables {
         if value.literal().len() > MAX_BYTES || (self.0.len() >= MAX_VARIABLES && !self.0.contains_key(name))
         {
             let message = format!(
-                "variables of users are limited: {MAX_VARIABLES} of them, each with {MAX_BYTES} bytes at most"
+                "too many user variables: at most {MAX_VARIABLES}, each of at most {MAX_BYTES} bytes"
             );
             return Err(Failure::new(1105, "HY000", message)
                 .with_hint("pass values as parameters of a prepared statement"));

@@ -45,7 +45,7 @@ pub enum Error {
     Encrypted { path: PathBuf, columns: Vec<String> },
     #[error("column `{column}` of `{}` is not read: {why}", path.display())]
     Column { path: PathBuf, column: String, why: String },
-    #[error("`{}` has what is not read: {detail}", path.display())]
+    #[error("`{}` uses a feature that is not supported: {detail}", path.display())]
     Unsupported { path: PathBuf, detail: String },
     #[error("`{}` cannot be read: {detail}", path.display())]
     Corrupt { path: PathBuf, detail: String },
@@ -75,11 +75,11 @@ pub enum Error {
     Options { detail: String, hint: String },
     #[error("`{text}` names no files of the server")]
     Pattern { text: String },
-    #[error("this is no address of an object store: {detail}")]
+    #[error("invalid address of an object store: {detail}")]
     Address { detail: String },
     #[error("{}`{}` cannot be read: {detail}", of_table(table.as_deref()), path.display())]
     Remote { table: Option<String>, path: PathBuf, detail: String, hint: &'static str },
-    #[error("`{text}` is in no place that statements may read")]
+    #[error("`{text}` is not in a location that statements may read")]
     NotOpened { text: String },
     #[error("no file `{text}` is in the served folders")]
     NotServed { text: String },
@@ -229,7 +229,7 @@ impl Error {
                 "write s3://bucket/prefix, gs://…, az://container/…, or https://host/file.parquet"
             }
             Self::NotOpened { .. } => {
-                "the operator opens places with the setting `object_store.read`; what is served is asked for as a table"
+                "the operator can allow locations with the setting `object_store.read`; what is served is asked for as a table"
             }
             Self::Remote { hint, .. } => hint,
         })

@@ -17,7 +17,7 @@ use uuid::Uuid;
 const PREFIX: &str = "bowshot-spill-";
 const LOCK: &str = "lock";
 
-/// See the module. Dropping it removes the folder.
+/// A temporary folder of this process. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,

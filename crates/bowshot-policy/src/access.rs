@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use self::columns::Touched;
 
-/// See the module. Cheap to clone.
+/// The rights of one statement. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Access(Arc<Inner>);
 
@@ -223,7 +223,7 @@ impl Access {
             return Ok(());
         }
         let name = format!("{catalog}.{schema}");
-        Err(denied(&format!("`{}` may not make anything in schema `{name}`", self.user()))
+        Err(denied(&format!("`{}` may not create anything in schema `{name}`", self.user()))
             .with_hint(format!("its owner or an admin can say `GRANT CREATE ON SCHEMA {name} TO …`")))
     }
 
@@ -388,7 +388,7 @@ impl Access {
         match owner {
             Some(owner) if !self.0.grantees.contains(owner) => {
                 self.check(Privilege::Own, name)?;
-                Err(denied(&format!("only `{owner}`, who owns `{name}`, refreshes it"))
+                Err(denied(&format!("only its owner `{owner}` may refresh `{name}`"))
                     .with_hint("its rows are those that its owner may read"))
             }
             _ => self.check(Privilege::Own, name),
@@ -409,8 +409,9 @@ impl Access {
         if self.may_table(Privilege::Own, name) {
             return error;
         }
-        let message = format!("`{name}` cannot be read with the rights of `{}`", self.user());
-        let hint = "a view reads its tables with the rights of who asks: ask its owner for these";
+        let message = format!("view `{name}` cannot be read by `{}`", self.user());
+        let hint = "a view reads its tables with the rights of its reader: ask the owner of the view for \
+            rights on them";
         DataFusionError::External(Box::new(denied(&message).with_hint(hint)))
     }
 

@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::TableType;
 use std::sync::Arc;
 
-/// See the module. Says only which are there: how one is read, its reader decides.
+/// The tables of files that a session may see. Says only which are there: how one is read, its reader decides.
 #[derive(Debug)]
 pub struct SeenFiles {
     all: Arc<dyn SchemaProvider>,

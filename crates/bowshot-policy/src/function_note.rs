@@ -3,7 +3,7 @@
 use bowshot_sql::{DialectName, FunctionBody, FunctionParameter, FunctionResult, Volatility};
 use serde_json::{Value, json};
 
-/// See the module.
+/// The stored definition of a SQL function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionNote {
     pub parameters: Vec<FunctionParameter>,

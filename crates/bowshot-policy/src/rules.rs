@@ -16,7 +16,7 @@ pub const PUBLIC: &str = "public";
 /// table has: a right on a table is none on a model, and the rights on a schema are those on the models in it.
 pub type Place = Vec<String>;
 
-/// See the module.
+/// The rights, policies and masks of one snapshot.
 #[derive(Debug, Default, PartialEq)]
 pub struct Rules {
     /// Whether there is any rule, or anything that should have been one.
@@ -263,10 +263,7 @@ impl Rules {
         let mut rules = Self { any: notes.keys().any(|key| is_rule(key)), ..Self::default() };
         for (key, text) in notes.iter().filter(|(key, _)| !is_read_by_others(key)) {
             if rules.add(key, text).is_none() {
-                tracing::error!(
-                    key,
-                    "a rule about access cannot be read: nobody but configured admins has rights"
-                );
+                tracing::error!(key, "an access rule cannot be read: only configured admins have rights");
                 return Self { any: true, broken: true, ..Self::default() };
             }
         }

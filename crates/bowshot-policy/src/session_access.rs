@@ -94,7 +94,7 @@ impl CurrentSettings {
     }
 }
 
-/// See the module.
+/// The rights of one session.
 #[derive(Debug)]
 pub struct SessionAccess {
     settings: Arc<CurrentSettings>,
@@ -191,7 +191,7 @@ impl SessionAccess {
         if rights.is_admin() {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Conflict, "rights have changed since the transaction began")
+        Err(Error::new(ErrorKind::Conflict, "access rules have changed since the transaction began")
             .with_hint("run it again"))
     }
 
@@ -215,7 +215,7 @@ impl SessionAccess {
         if rights.is_admin() || rights.is_off() {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Denied, "rights have changed since the query ran")
+        Err(Error::new(ErrorKind::Denied, "access rules have changed since the query ran")
             .with_hint("run it again"))
     }
 

@@ -151,7 +151,7 @@ impl Connection {
             Message::FunctionCall => Err(Failure::new("0A000", "function calls are not supported").into()),
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => Ok(()),
             Message::Password(_) | Message::Sync | Message::Terminate => {
-                Err(Failure::protocol("a message came out of turn").fatal())
+                Err(Failure::protocol("protocol violation: unexpected message").fatal())
             }
         };
         if let Err(error) = answered {

@@ -113,7 +113,7 @@ impl Message {
 }
 
 fn malformed() -> Failure {
-    Failure::protocol("a message is not as long as its parts")
+    Failure::protocol("protocol violation: the length of a message does not match its contents")
 }
 
 /// The rest of a message.

@@ -159,7 +159,7 @@ fn frame(inbound: &mut BytesMut, longest: MessageLimits) -> Result<Option<(u8, B
     let [tag, length @ ..] = *head;
     let Some(length) = usize::try_from(i32::from_be_bytes(length)).ok().and_then(|all| all.checked_sub(4))
     else {
-        return Err(Failure::protocol("a message says a length that it cannot have").fatal());
+        return Err(Failure::protocol("protocol violation: invalid message length").fatal());
     };
     let limit = allowed(longest, tag);
     if length > limit {

@@ -219,7 +219,7 @@ impl QueryTask {
 }
 
 fn late() -> Error {
-    Error::new(ErrorKind::Timeout, "the statement ran longer than it may").with_hint(
+    Error::new(ErrorKind::Timeout, "the statement exceeded its time limit").with_hint(
         "raise the session option `statement_timeout_ms`, `limits.statement_timeout` or `limits.planning_timeout`",
     )
 }

@@ -101,11 +101,11 @@ impl Budget {
             return Ok(());
         }
         let message = format!(
-            "the statement has {own} bytes of memory, more than its share of the {} that the server may have",
+            "the statement uses {own} bytes of memory, more than its share of the {} that the server may use",
             self.bytes
         );
         Err(Error::new(ErrorKind::LimitReached, message)
-            .with_hint("ask for less at a time, or raise `limits.memory_bytes`"))
+            .with_hint("read fewer rows at a time, or raise `limits.memory_bytes`"))
     }
 
     /// Whether a single piece of so many bytes may be taken.
@@ -121,6 +121,6 @@ impl Budget {
             ErrorKind::LimitReached,
             format!("a value or batch of {bytes} bytes does not fit in memory"),
         )
-        .with_hint("ask for less at a time, or raise `limits.memory_bytes`"))
+        .with_hint("read fewer rows at a time, or raise `limits.memory_bytes`"))
     }
 }

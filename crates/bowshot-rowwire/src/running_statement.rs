@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
+/// The cancellation handle of the running statement.
 #[derive(Debug, Default)]
 pub struct RunningStatement(Mutex<Option<CancellationToken>>);
 

@@ -51,7 +51,7 @@ impl MessageLimits {
     }
 }
 
-/// See the module.
+/// The socket of one connection, with limits on buffers and time.
 #[derive(Debug)]
 pub struct Socket {
     stream: Stream,

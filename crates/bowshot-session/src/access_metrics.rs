@@ -20,9 +20,9 @@ const WORDS: [&str; 22] = [
 
 /// Describes the metrics; call it before they are counted.
 pub(crate) fn describe() {
-    metrics::describe_counter!(DECISIONS, "What the rights said of statements, by their first word.");
-    metrics::describe_counter!(LOGINS, "Credentials that were shown, by scheme and outcome.");
-    metrics::describe_counter!(LINES, "Lines of the audit trail that were written, and that were lost.");
+    metrics::describe_counter!(DECISIONS, "Access decisions on statements, by first keyword.");
+    metrics::describe_counter!(LOGINS, "Login attempts, by scheme and outcome.");
+    metrics::describe_counter!(LINES, "Lines of the audit trail, written and lost.");
 }
 
 pub(crate) fn decided(sql: &str, decision: &'static str) {

@@ -335,13 +335,13 @@ fn text(value: &OptionValue) -> String {
 }
 
 fn wrong(option: &SessionOption, value: &str) -> Error {
-    Error::invalid(format!("`{value}` is no value for session option `{}`", option.name))
+    Error::invalid(format!("invalid value `{value}` for session option `{}`", option.name))
         .with_reason(Reason::InvalidValue)
         .with_hint(format!("it is a {}: {}", option.kind, option.text))
 }
 
 fn refused(parameter: &CompatibilityParameter, value: &str) -> Error {
-    let error = Error::invalid(format!("`{value}` is no value for `{}`", parameter.name))
+    let error = Error::invalid(format!("invalid value `{value}` for `{}`", parameter.name))
         .with_reason(Reason::InvalidValue);
     match parameter.name {
         "autocommit" => error.with_hint("begin a transaction with BEGIN"),

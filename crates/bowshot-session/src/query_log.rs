@@ -105,7 +105,7 @@ impl QueryLog {
     /// `Unavailable` while it cannot be written.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(Err(reason)) = self.options.audit.as_ref().map(AuditLog::check) else { return Ok(()) };
-        tracing::debug!(reason, "a statement is not taken: the audit trail cannot be written");
+        tracing::debug!(reason, "cannot run the statement: the audit trail cannot be written");
         Err(Error::new(ErrorKind::Unavailable, "cannot write the audit trail: statements are refused")
             .with_hint("free space on the disk, or set `audit.required` to false"))
     }

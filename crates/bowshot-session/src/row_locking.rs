@@ -65,8 +65,11 @@ async fn lock_and_plan(
             }
         }
     }
-    Err(Error::new(ErrorKind::Conflict, "the table was changed again and again while its rows were locked")
-        .with_hint("run the transaction again"))
+    Err(Error::new(
+        ErrorKind::Conflict,
+        "cannot lock the rows: the table was changed repeatedly at the same time",
+    )
+    .with_hint("run the transaction again"))
 }
 
 /// Takes locks of all rows; says whether one was not there before. `None` where one is to be skipped.

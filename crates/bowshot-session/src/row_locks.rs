@@ -13,7 +13,7 @@ const MAX_LOCKS: usize = 1 << 20;
 /// Statements that wait for locks.
 const MAX_WAITING: usize = 10_000;
 
-/// See the module.
+/// The row locks of all transactions.
 #[derive(Debug)]
 pub(crate) struct RowLocks {
     state: Mutex<State>,
@@ -238,7 +238,7 @@ impl State {
 fn deadlock() -> Error {
     Error::new(ErrorKind::Conflict, "deadlock detected: transactions wait for rows of one another")
         .with_reason(Reason::Deadlock)
-        .with_hint("run the transaction again; transactions that lock rows in the same order do not get in such a state")
+        .with_hint("run the transaction again; lock rows in the same order everywhere to avoid deadlocks")
 }
 
 fn too_many(what: &str) -> Error {

@@ -77,9 +77,9 @@ pub(crate) fn translated(name: &str, value: &str) -> Result<String> {
         return Ok(value.to_owned());
     }
     milliseconds(value).map(|ms| ms.to_string()).ok_or_else(|| {
-        Error::invalid(format!("`{value}` is no value for `{name}`"))
+        Error::invalid(format!("invalid value `{value}` for `{name}`"))
             .with_reason(Reason::InvalidValue)
-            .with_hint("it is a number of milliseconds, or has a unit: us, ms, s, min, h or d")
+            .with_hint("write a number of milliseconds, or a unit: us, ms, s, min, h or d")
     })
 }
 
@@ -107,10 +107,10 @@ fn unknown(name: &str) -> Error {
         Error::not_found(format!("session option `{name}` not found")).with_reason(Reason::UndefinedOption);
     let close = close_to(name);
     if close.is_empty() {
-        return error.with_hint("`SHOW ALL` lists what there is");
+        return error.with_hint("`SHOW ALL` lists all settings");
     }
     let close: Vec<String> = close.iter().map(|name| format!("`{name}`")).collect();
-    error.with_hint(format!("did you mean {}? `SHOW ALL` lists what there is", close.join(" or ")))
+    error.with_hint(format!("did you mean {}? `SHOW ALL` lists all settings", close.join(" or ")))
 }
 
 /// The most similar names.

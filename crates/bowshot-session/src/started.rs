@@ -15,7 +15,7 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 1_024;
 const MAX_BYTES: usize = 64 << 10;
 
-/// See the module.
+/// The result of starting a statement.
 #[derive(Debug)]
 pub(crate) enum Started {
     Result(Arc<QueryResult>),

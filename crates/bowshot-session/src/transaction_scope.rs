@@ -141,7 +141,8 @@ impl Scope {
                     && let Err(error) = transaction.advance(engine)
                 {
                     // Whoever only reads sees what was there; the commit fails.
-                    tracing::debug!(%error, "a transaction stays with an earlier state of the tables");
+                    tracing::debug!(%error, "cannot move the transaction to the newest table versions; its \
+                        commit will fail");
                 }
                 transaction.current(isolation, || engine.pin()).clone()
             }

@@ -374,7 +374,7 @@ fn open_already(hint: &'static str) -> Error {
 }
 
 fn not_by_text() -> Error {
-    Error::invalid("this transaction was not begun with BEGIN, and a statement does not end it")
+    Error::invalid("the transaction was not begun with BEGIN, so a statement cannot end it")
         .with_reason(Reason::ActiveTransaction)
         .with_hint("commit it or roll it back as it was begun: in Flight SQL by the action `EndTransaction`, which drivers call `commit` and `rollback`")
 }

@@ -114,8 +114,11 @@ async fn write_with_retry(
         let plan = deadline.hold(Box::pin(query::plan(session, &authorized.sql, &pinned))).await?;
         authorized = AuthorizedStatement { plan, ..authorized };
     }
-    Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_CONFLICTS} times"))
-        .with_hint("run the statement again"))
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!("the commit conflicted with other writers {MAX_CONFLICTS} times"),
+    )
+    .with_hint("run the statement again"))
 }
 
 /// Writes rows of a client into a table. A conflict is returned: the rows cannot be read twice.
@@ -159,12 +162,12 @@ pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Re
 /// Checks the target of an ingest.
 fn check(ingest: &Ingest) -> Result<()> {
     if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
-        return Err(Error::invalid("a temporary table has no schema and no catalog of the caller's choice")
+        return Err(Error::invalid("a temporary table cannot be created in a given schema or catalog")
             .with_hint("leave `schema` and `catalog` unset"));
     }
     match ingest.options.keys().next() {
         Some(name) => Err(Error::invalid(format!("unknown ingest option `{name}`"))
-            .with_hint("leave out `options`: there are none")),
+            .with_hint("leave `options` out: none are supported")),
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use bowshot_api::Result;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
+/// A statement about the caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheStatement {
     /// Has the joins of a query computed, whatever the history says.

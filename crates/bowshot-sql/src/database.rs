@@ -7,7 +7,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
+/// ATTACH or DETACH.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseStatement {
     /// Opens a database.

@@ -99,7 +99,7 @@ fn listed(words: &mut StatementParser<'_>, options: &mut Options) -> Result<()> 
             "format" => options.format = Some(format(value.as_deref().unwrap_or_default())?),
             name if WITHOUT_EFFECT.contains(&name) => {}
             name => {
-                return Err(Error::new(ErrorKind::Syntax, format!("`{name}` is no option of EXPLAIN"))
+                return Err(Error::new(ErrorKind::Syntax, format!("unknown option `{name}` of EXPLAIN"))
                     .with_hint("the options are ANALYZE, VERBOSE and FORMAT"));
             }
         }

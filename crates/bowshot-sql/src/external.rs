@@ -66,7 +66,7 @@ pub(crate) fn parse(parser: &mut Parser<'_>) -> Option<Parsed<Statement>> {
         )));
     }
     if begun(&[Keyword::CREATE, Keyword::UNBOUNDED, Keyword::EXTERNAL, Keyword::TABLE]).is_some() {
-        return Some(Err(refused("files have an end: leave UNBOUNDED out")));
+        return Some(Err(refused("UNBOUNDED is not supported: leave it out")));
     }
     let plain = begun(&[Keyword::CREATE, Keyword::EXTERNAL, Keyword::TABLE]);
     let replace = begun(&[Keyword::CREATE, Keyword::OR, Keyword::REPLACE, Keyword::EXTERNAL, Keyword::TABLE]);
@@ -94,7 +94,7 @@ fn table(parser: &mut Parser<'_>, or_replace: bool) -> Parsed<Statement> {
         _ => None,
     });
     if let Some(name) = twice {
-        return Err(refused(&format!("`{name}` is said twice")));
+        return Err(refused(&format!("`{name}` is given twice")));
     }
     let files = NamedFiles { format: clauses.format.unwrap_or_default(), paths: vec![location], options };
     let carried = files.name().map_err(|error| refused(error.message()))?;
@@ -156,9 +156,7 @@ impl Clauses {
         } else if parser.parse_keywords(&[Keyword::COMPRESSION, Keyword::TYPE]) {
             say("compression", text(parser)?);
         } else if parser.parse_keywords(&[Keyword::WITH, Keyword::ORDER]) {
-            return Err(refused(
-                "no order of rows is taken for granted: leave WITH ORDER out, and write ORDER BY where you need one",
-            ));
+            return Err(refused("WITH ORDER is not supported: leave it out, and write ORDER BY in queries"));
         } else {
             return Ok(false);
         }
@@ -172,7 +170,7 @@ fn column(parser: &mut Parser<'_>) -> Parsed<(String, String)> {
     let data_type = parser.parse_data_type()?.to_string();
     match parser.peek_token_ref().token {
         Token::Comma | Token::RParen => Ok((name, data_type)),
-        _ => Err(refused(&format!("column `{name}` has a name and a type: nothing else is known of files"))),
+        _ => Err(refused(&format!("column `{name}` of a table of files can only have a name and a type"))),
     }
 }
 
@@ -195,7 +193,7 @@ fn columns_and_folders(
         let listed =
             columns.iter().position(|(column, _)| *column == name).map(|place| columns.remove(place).1);
         let data_type = match (said, listed) {
-            (Some(_), Some(_)) => return Err(refused(&format!("the type of `{name}` is said twice"))),
+            (Some(_), Some(_)) => return Err(refused(&format!("the type of `{name}` is given twice"))),
             (one, other) => one.or(other),
         };
         types.push((name, data_type.unwrap_or_else(|| FOUND.to_owned())));
@@ -209,7 +207,7 @@ fn format_named(name: &str) -> Parsed<String> {
     let known = FORMATS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     known.map(|(_, format)| (*format).to_owned()).ok_or_else(|| {
         refused(&format!(
-            "format `{name}` is not known: there are CSV, JSON, PARQUET, ARROW, AVRO, ORC, XLSX and TEXT"
+            "unknown format `{name}`: expected CSV, JSON, PARQUET, ARROW, AVRO, ORC, XLSX or TEXT"
         ))
     })
 }
@@ -225,7 +223,8 @@ fn pairs(parser: &mut Parser<'_>) -> Parsed<Vec<(String, FileOption)>> {
             && STORES.contains(&first)
         {
             return Err(refused(&format!(
-                "`{name}` is about an object store: the operator opens its places and has their credentials (`object_store.read`)"
+                "option `{name}` of object stores is not supported: the operator sets locations and \
+                 credentials (`object_store.read`)"
             )));
         }
         // `format.has_header` is `header`.
@@ -233,7 +232,7 @@ fn pairs(parser: &mut Parser<'_>) -> Parsed<Vec<(String, FileOption)>> {
         let known = OPTIONS.iter().find(|(theirs, _)| *theirs == last);
         let name = known.map_or(last.clone(), |(_, ours)| (*ours).to_owned());
         if name == "format" {
-            return Err(refused("what the format is, STORED AS says"));
+            return Err(refused("the format is given by STORED AS"));
         }
         let _ = parser.consume_token(&Token::Eq);
         Ok((name, value(parser)?))
@@ -282,7 +281,7 @@ fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Parsed<()> {
 
 fn refused(what: &str) -> ParserError {
     ParserError::ParserError(format!(
-        "this CREATE EXTERNAL TABLE cannot be read: {what}. Write CREATE EXTERNAL TABLE orders STORED AS CSV \
-         LOCATION 'orders/*.csv' OPTIONS ('header' 'true')"
+        "invalid CREATE EXTERNAL TABLE: {what}. Write CREATE EXTERNAL TABLE orders STORED AS CSV LOCATION \
+         'orders/*.csv' OPTIONS ('header' 'true')"
     ))
 }

@@ -7,7 +7,7 @@ use bowshot_api::Result;
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
-/// See the module.
+/// A change of the partition fields, branches or tags of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutStatement {
     pub table: ObjectName,

@@ -12,7 +12,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use std::time::Duration;
 
-/// See the module.
+/// OPTIMIZE, VACUUM, or a statement that refreshes materialized views.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MaintenanceStatement {
     /// Writes small files of a table together.

@@ -8,7 +8,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
+/// CREATE MODEL or DROP MODEL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelStatement {
     /// `CREATE MODEL`

@@ -107,7 +107,7 @@ fn interval(tokens: &mut [TokenWithSpan], value: Option<usize>, unit: Option<usi
 }
 
 fn unfit(unit: &str) -> Error {
-    let message = format!("an interval of {unit} takes a text with its parts that is written out");
+    let message = format!("an interval of {unit} takes a literal text with its parts");
     Error::new(ErrorKind::Syntax, message).with_hint("write it as in `INTERVAL '1:30' MINUTE_SECOND`")
 }
 

@@ -73,7 +73,7 @@ fn number(digits: &str, radix: u32) -> Result<String> {
             8 => "0o",
             _ => "0x",
         };
-        Error::new(ErrorKind::Syntax, format!("syntax error: `{prefix}{digits}` is no number"))
+        Error::new(ErrorKind::Syntax, format!("syntax error: `{prefix}{digits}` is not a number"))
     };
     if digits.ends_with('_') || digits.contains("__") {
         return Err(wrong());

@@ -15,7 +15,7 @@ use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 use std::time::Duration;
 
-/// See the module. Names are as written where they are quoted, else in lower case.
+/// CREATE, ALTER or DROP PIPE. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipeStatement {
     /// `CREATE PIPE`

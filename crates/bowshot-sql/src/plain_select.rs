@@ -23,7 +23,7 @@ pub enum PlainLiteral<'a> {
     Text(&'a str),
 }
 
-/// See the module.
+/// A `SELECT` without parsing: its text without literals, and the literals.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlainSelect<'a> {
     form: String,

@@ -15,7 +15,7 @@ use sqlparser::tokenizer::Token;
 
 /// Keys of one statement.
 const MAX_KEYS: usize = 64;
-/// See the module. Names are as written where they are quoted, else in lower case.
+/// CREATE SECRET or DROP SECRET. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStatement {
     /// `CREATE SECRET`
@@ -46,7 +46,7 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<SecretStatement> {
     }
     let replace = is_create && parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
     if word(parser, "temporary") || word(parser, "temp") {
-        return Err(Error::unsupported("a secret is kept until it is dropped: there are no temporary ones")
+        return Err(Error::unsupported("temporary secrets are not supported")
             .with_hint("leave TEMPORARY out; without a data folder secrets end with the server"));
     }
     let _ = word(parser, "persistent");

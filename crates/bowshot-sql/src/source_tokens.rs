@@ -74,7 +74,7 @@ impl SourceToken<'_> {
     }
 }
 
-/// See the module. Comments of MySQL with code in them are comments.
+/// An iterator over the tokens of a text. Comments of MySQL with code in them are comments.
 #[derive(Debug)]
 pub(crate) struct SourceTokens<'a> {
     sql: &'a str,

@@ -16,7 +16,7 @@ pub(crate) struct SourceText<'a> {
     pub(crate) recursion_limit: usize,
 }
 
-/// See the module.
+/// Reads the tokens of one statement.
 pub(crate) struct StatementParser<'a> {
     text: SourceText<'a>,
     /// Where the statement ends.

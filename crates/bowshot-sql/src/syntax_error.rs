@@ -3,7 +3,7 @@
 use bowshot_api::{Error, ErrorKind, Position, Reason};
 use sqlparser::parser::ParserError;
 
-/// See the module.
+/// The error for a parser error.
 pub(crate) fn syntax_error(error: &ParserError) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => Error::new(
@@ -11,7 +11,7 @@ pub(crate) fn syntax_error(error: &ParserError) -> Error {
             "the statement nests deeper than the parser's recursion limit allows",
         )
         .with_reason(Reason::TooComplex)
-        .with_hint("take inner queries apart with WITH"),
+        .with_hint("move inner queries into WITH"),
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => {
             let (what, position) = placed(text);
             let what = misplaced_action(what).unwrap_or_else(|| lower_first(what));

@@ -42,7 +42,8 @@ pub(crate) fn check_copies(written: &impl Display, times: usize) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "a part of {bytes} bytes is needed {times} times, and copies may have {MAX_COPIED_BYTES} bytes"
+        "an expression of {bytes} bytes would be copied {times} times, and copies are limited to \
+         {MAX_COPIED_BYTES} bytes"
     );
     Err(Error::new(ErrorKind::LimitReached, message)
         .with_hint("compute it in an inner query; join a table of values in the place of a long list"))
@@ -56,8 +57,7 @@ pub(crate) fn check_parts(what: &str, parts: usize) -> Result<()> {
     if parts <= MAX_PARTS {
         return Ok(());
     }
-    let message =
-        format!("{what} would become an expression of {parts} levels, and one may have {MAX_PARTS}");
+    let message = format!("{what} expands to an expression of {parts} levels, and the limit is {MAX_PARTS}");
     Err(Error::new(ErrorKind::LimitReached, message)
         .with_hint("name fewer values, or join a table of values in their place"))
 }

@@ -35,7 +35,7 @@ pub struct OpenCursor {
     pub is_held: bool,
 }
 
-/// See the module.
+/// The session as the engine sees it.
 pub trait Client: Send + Sync + std::fmt::Debug {
     /// All settings, sorted by name.
     fn settings(&self) -> Vec<Setting>;

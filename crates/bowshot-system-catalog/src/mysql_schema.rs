@@ -145,7 +145,7 @@ fn capital(privilege: Privilege) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// See the module.
+/// The schema `mysql`.
 #[derive(Debug)]
 pub struct MysqlSchema(pub Arc<CatalogView>);
 

@@ -8,7 +8,7 @@ use datafusion::error::Result;
 use std::any::Any;
 use std::sync::Arc;
 
-/// See the module. Options without it are those of statements that see the newest tables. No client can set or read it.
+/// The open transaction's tables, an extension of the session options. Options without it are those of statements that see the newest tables. No client can set or read it.
 #[derive(Debug, Clone)]
 pub struct StatementTables {
     tables: Pinned,

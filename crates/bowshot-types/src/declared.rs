@@ -26,7 +26,7 @@ pub fn is_kept(key: &str, value: &str) -> bool {
     !(key.starts_with("bowshot:") || key.starts_with("PARQUET:") || (key == EXTENSION && value == ENUM))
 }
 
-/// See the module.
+/// The declared type of a column beyond its Arrow type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Declared {
     /// Text of so many characters at most.

@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, EnumMember, Expr, ObjectName, Value};
 use std::fmt;
 
-/// See the module.
+/// An enumerated type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EnumType {
     pub name: Option<EntryName>,

@@ -133,7 +133,7 @@ struct NestedText {
     is_vector: bool,
 }
 
-/// See the module.
+/// The function that converts rows and arrays to text.
 pub(super) fn function(is_vector: bool) -> ScalarUDF {
     plan_function(NestedText { is_vector }, Signature::any(1, Volatility::Immutable))
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// See the module.
+/// The function `now()`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Now {
     signature: Signature,

@@ -26,7 +26,7 @@ const UTC: &str = "UTC";
 /// How deep types may stand in one another.
 const MAX_DEPTH: usize = 32;
 
-/// See the module.
+/// Maps SQL type names to Arrow types.
 #[derive(Debug, Clone, Copy)]
 pub struct Types;
 

@@ -158,7 +158,7 @@ fn uuids(values: &ArrayRef) -> Result<ArrayRef> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shown;
 
-/// See the module.
+/// The function that converts values to text.
 pub(super) fn function() -> ScalarUDF {
     plan_function(Shown, Signature::any(1, Volatility::Immutable))
 }

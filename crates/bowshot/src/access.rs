@@ -89,7 +89,7 @@ async fn statements(client: &Client, file: &str) -> Result<Vec<String>> {
     if wanted.users.as_ref().is_some_and(|users| !users.contains_key(&state.user))
         && state.users.contains_key(&state.user)
     {
-        bail!("the file does not have `{}`, who is asking: another admin has to", state.user);
+        bail!("the file would drop the current user `{}`: another admin has to apply it", state.user);
     }
     Ok(diff::diff(&wanted, &state))
 }

@@ -137,7 +137,7 @@ fn in_words(error: Error) -> bowshot_api::Error {
     let of_disk = matches!(error, Error::File { .. } | Error::Catalog { .. });
     let whole = bowshot_api::Error::from(error);
     let hint = if of_disk {
-        Some("make room on the disk or mend it, or run the command as the user of the server")
+        Some("free space on the disk, check the disk, or run the command as the user of the server")
     } else {
         whole.hint()
     };
@@ -186,7 +186,7 @@ fn as_text(found: &Found) -> String {
     };
     text.push_str(&format!("{}: {tables} tables, {rows} rows, {files} files: {faults}\n", kind(found)));
     if found.kind == Kind::Running {
-        text.push_str("a server uses it: files that nobody refers to were not looked for\n");
+        text.push_str("a server uses the folder: unreferenced files were not searched for\n");
     }
     text
 }

@@ -305,31 +305,29 @@ impl Config {
         let rows_are_off = [&self.flight, &self.pg, &self.mysql].into_iter().all(|on| *on == Listen::Off);
         if rows_are_off && self.http == Listen::Off {
             return Err(Usage::new("nothing to serve: every front end is off")
-                .with_hint("leave `--flight`, `--http`, `--pg` or `--mysql` on"));
+                .with_hint("enable at least one of `--flight`, `--http`, `--pg` and `--mysql`"));
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
-            return Err(Usage::new("a certificate needs its key, and a key its certificate")
-                .with_hint("set both `tls.certificate` and `tls.key`, or none of them"));
+            return Err(Usage::new("a certificate and its private key must be set together")
+                .with_hint("set both `tls.certificate` and `tls.key`, or neither"));
         }
         self.cluster.security()?;
         self.traces.check()?;
         self.tables.check(self.data.as_ref())?;
         self.same_host.check(self.tls.client_trust()?.is_some_and(|trust| trust.required))?;
         if self.tls.client_trust()?.is_some() && self.access.is_empty() {
-            return Err(Usage::new("certificates of clients name users, and this server has none")
-                .with_hint(
-                    "list at least one admin as `[[access.users]]`, without `password_hash` if need be",
-                ));
+            return Err(Usage::new("client certificates need users, and none are configured").with_hint(
+                "list at least one admin as `[[access.users]]`, without `password_hash` if need be",
+            ));
         }
         if !["auto", "on", "off"].contains(&self.http_mcp.as_str()) {
             return Err(Usage::new(format!("`http_mcp` cannot be `{}`", self.http_mcp))
                 .with_hint("it is `auto`, `on` or `off`"));
         }
         if let Some(origin) = self.origins().iter().find(|origin| !value::is_origin(origin)) {
-            return Err(Usage::new(format!(
-                "`http_origins` has `{origin}`, which is no origin of web pages"
-            ))
-            .with_hint("write scheme and host as browsers do: `https://example.org`, with commas between"));
+            return Err(Usage::new(format!("invalid origin `{origin}` in `http_origins`")).with_hint(
+                "write scheme and host as browsers do: `https://example.org`, with commas between",
+            ));
         }
         Ok(self)
     }

@@ -83,7 +83,7 @@ class Client:
 
 def is_conflict(error):
     text = str(error)
-    return any(word in text for word in ("by another transaction", "other writers were first", "deadlock detected"))
+    return any(word in text for word in ("by another transaction", "conflicted with other writers", "deadlock detected"))
 
 
 def inherited(ledger, kind, index, of):

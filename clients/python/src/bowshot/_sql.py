@@ -275,10 +275,10 @@ def parts(name: str) -> list[str]:
     while at < len(name):
         part = _PART.match(name, at)
         if part is None:
-            raise ProgrammingError(f"`{name}` is no name of a table", hint='quote parts with other characters: "a.b"')
+            raise ProgrammingError(f"`{name}` is not a valid table name", hint='quote parts with other characters: "a.b"')
         # As in SQL, a name that is not quoted has small letters.
         found.append(part[1].replace('""', '"') if part[1] is not None else part[2].lower())
         at = part.end()
     if not 1 <= len(found) <= 3 or name.rstrip().endswith("."):
-        raise ProgrammingError(f"`{name}` is no name of a table", hint="a name has at most a catalog and a schema before it")
+        raise ProgrammingError(f"`{name}` is not a valid table name", hint="a name has at most a catalog and a schema before it")
     return found

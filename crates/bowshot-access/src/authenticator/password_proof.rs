@@ -4,7 +4,7 @@ use super::refused;
 use crate::scram::{Exchange, Verifier, Wrong, random_nonce};
 use bowshot_api::{Error, ErrorKind, Principal, Result};
 
-/// See the module. Two messages of the client, two answers.
+/// The server's side of one SCRAM-SHA-256 login. Two messages of the client, two answers.
 #[derive(Debug)]
 pub struct PasswordProof {
     user: String,

@@ -66,7 +66,7 @@ fn permitted(write: &Write, pinned: &Pinned, access: &Access) -> Result<()> {
         Write::Update(Affected { name, touched }) => {
             access.check_touched(name, touched)?;
             access.check_rows(name, &[])?;
-            unmasked(name, "rows are written back as they are seen", access)?;
+            unmasked(name, "UPDATE would write the masked values back", access)?;
         }
         Write::Merge(Affected { name, touched }) => {
             access.check_touched(name, touched)?;
@@ -127,9 +127,11 @@ fn check_without_rules(name: &EntryName, access: &Access) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(format!(
-        "a column of `{name}` cannot get another name while there are policies, masks or rights for single columns of it"
+        "cannot rename a column of `{name}`: the table has policies, masks or column rights"
     ))
-    .with_hint("drop these first, and make them anew: `SELECT * FROM system.policies`"))
+    .with_hint(
+        "drop them (`SELECT * FROM system.policies` lists them), rename the column, and create them again",
+    ))
 }
 
 /// Rows that come outside of a statement. `columns` are theirs, where they are known already: before the first of them has come,
@@ -169,7 +171,7 @@ pub(crate) fn check_cache(access: &Access) -> Result<()> {
     if access.is_everything() {
         return Ok(());
     }
-    Err(denied(&format!("`{}` may not steer the caches", access.user())).with_hint("an admin may"))
+    Err(denied(&format!("`{}` may not control the caches", access.user())).with_hint("an admin may"))
 }
 
 /// Where the server goes for rows, admins say alone, also where everybody may do everything else.
@@ -240,7 +242,7 @@ fn make(name: &EntryName, when_there: WhenThere, pinned: &Pinned, access: &Acces
     access.check_make(&name.catalog, &name.schema)?;
     if when_there == WhenThere::Replace && pinned.entry(name).is_some() {
         return access.check(Privilege::Own, name).map_err(|_| {
-            denied(&format!("`{name}` cannot be made: the name is taken")).with_hint("choose another name")
+            denied(&format!("cannot create `{name}`: the name is taken")).with_hint("choose another name")
         });
     }
     Ok(())
@@ -257,7 +259,7 @@ fn make_model(new: &NewModel, pinned: &Pinned, access: &Access) -> Result<()> {
     let place = model_place(name);
     let there = pinned.shared().notes().read(Rules::of).models.contains_key(&place);
     if when_there == WhenThere::Replace && there && !access.owns(&place) {
-        let message = format!("`{name}` cannot be made: the name is taken");
+        let message = format!("cannot create `{name}`: the name is taken");
         return Err(denied(&message).with_hint("choose another name"));
     }
     Ok(())

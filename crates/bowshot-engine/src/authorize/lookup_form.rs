@@ -29,7 +29,7 @@ pub(crate) enum RowLimit {
     Parameter(String),
 }
 
-/// See the module.
+/// The columns, keys and literals of a plan that is a lookup by key.
 #[derive(Debug)]
 pub(crate) struct LookupForm {
     /// Places in the table of the columns of the result.

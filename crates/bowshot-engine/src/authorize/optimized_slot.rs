@@ -45,7 +45,7 @@ pub(crate) enum NextRun {
     Reuses(Arc<Optimized>),
 }
 
-/// See the module.
+/// The optimized plan of an authorized plan, kept for its next run.
 #[derive(Debug, Default)]
 pub(crate) struct OptimizedSlot(Mutex<NextRun>);
 

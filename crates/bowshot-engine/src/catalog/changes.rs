@@ -135,9 +135,9 @@ fn may_read(
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Conflict,
-                format!("rights have changed while `{name}` was followed"),
+                format!("access rules changed while the changes of `{name}` were read"),
             )
-            .with_hint("ask for its changes again, from the version on that comes after the last one")),
+            .with_hint("query its changes again, starting after the last version that you read")),
         }
     })
 }
@@ -169,9 +169,7 @@ fn versions(name: &EntryName, range: ChangeRange, commits: &[Version]) -> Result
             from.max(end.saturating_sub(1)),
             last.version
         );
-        return Err(
-            Error::not_found(message).with_hint("ask for changes from the version on that comes next")
-        );
+        return Err(Error::not_found(message).with_hint("query the changes from the next version on"));
     }
     if from > end {
         return Err(Error::invalid("the range of changes ends before it begins"));
@@ -197,20 +195,22 @@ fn told(name: &EntryName, reading: &Reading, error: Error) -> Error {
     if is_harmless || !matches!(reading, Reading::Limited(_)) {
         return error;
     }
-    tracing::warn!(table = %name, error = %error, "changes could not be read by a user who sees a part of the table");
+    tracing::warn!(table = %name, error = %error, "cannot read the changes of a table for a user who sees \
+        only a part of it");
     Error::new(error.kind(), format!("the changes of `{name}` in this range cannot be read"))
-        .with_hint("ask for later versions; the owner of the table, and the log of the server, can tell why")
+        .with_hint("query later versions; the log of the server has the cause")
 }
 
 fn not_there(name: &EntryName) -> Error {
-    Error::not_found(format!("`{name}` is no table that keeps changes"))
+    Error::not_found(format!("no table `{name}` that records changes"))
 }
 
 /// Of a table that may be read.
 fn keeps_none(name: &EntryName) -> Error {
-    Error::unsupported(format!("`{name}` keeps no changes of its rows")).with_hint(
-        "durable tables keep them, and Delta tables that others write (`delta.enableChangeDataFeed`), which are not followed; of others \
-         compare two states, as in `SELECT * FROM t EXCEPT SELECT * FROM t FOR VERSION AS OF 3`",
+    Error::unsupported(format!("`{name}` does not record changes of its rows")).with_hint(
+        "durable tables record changes, and so do external Delta tables with `delta.enableChangeDataFeed` \
+         (without `follow`); for other tables compare two versions: `SELECT * FROM t EXCEPT SELECT * FROM t \
+         FOR VERSION AS OF 3`",
     )
 }
 
@@ -230,7 +230,7 @@ fn moment(written: &Written<'_>) -> Result<AsOf> {
 }
 
 fn not_a_time(text: &str) -> Error {
-    Error::new(ErrorKind::Syntax, format!("`{text}` is no point in time")).with_hint(
+    Error::new(ErrorKind::Syntax, format!("`{text}` is not a valid timestamp")).with_hint(
         "write a time as in '2026-01-31 12:00:00', in UTC or with a zone as `+01:00`, and a version as a number without quotes",
     )
 }

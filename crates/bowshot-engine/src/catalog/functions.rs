@@ -89,7 +89,7 @@ pub(crate) async fn check(bodies: Bodies, visible: &Visible) -> Result<()> {
         if error.reason() == Some(Reason::UndefinedColumn) {
             let message = format!("function `{}` cannot be called: {}", name.name, error.message());
             return Err(Error::invalid(message).with_reason(Reason::UndefinedColumn).with_hint(
-                "make it anew with `CREATE OR REPLACE`, for the columns that its tables have now",
+                "create it again with `CREATE OR REPLACE`, for the current columns of its tables",
             ));
         }
     }

@@ -207,7 +207,7 @@ impl Visible {
         Arc::clone(self.context.state_ref().read().config_options())
     }
 
-    /// Catalog and schema of names that do not say theirs.
+    /// Catalog and default schema of unqualified names.
     pub(crate) fn default_names(&self) -> (String, String) {
         let options = self.options();
         (options.catalog.default_catalog.clone(), options.catalog.default_schema.clone())

@@ -62,8 +62,9 @@ impl FindModel for SeenModels {
             return Ok(Arc::clone(found));
         }
         let full = bowshot_sql::read_name(name).ok_or_else(|| {
-            Error::invalid(format!("`{name}` is no name of a model"))
-                .with_hint("write it as in SQL: names of capital letters or signs stand in double quotes")
+            Error::invalid(format!("`{name}` is not a valid model name")).with_hint(
+                "write it as in SQL: put names with capital letters or special characters in double quotes",
+            )
         })?;
         let others = self.path.iter().filter(|_| full.0.len() == 1);
         let first = Names::model_within(&full, (&self.default_catalog, &self.default_schema))?;

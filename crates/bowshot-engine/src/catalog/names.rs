@@ -31,7 +31,7 @@ pub(crate) struct Names {
 fn parts(name: &ObjectName) -> Result<Vec<String>> {
     let part = |part: &ObjectNamePart| {
         let part = part.as_ident().map(ident);
-        let part = part.ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))?;
+        let part = part.ok_or_else(|| Error::invalid(format!("`{name}` is not a valid table name")))?;
         let shared = bowshot_sql::rewrite::shared(&part).map(ToOwned::to_owned);
         Ok::<_, Error>(shared.unwrap_or(part))
     };
@@ -41,7 +41,7 @@ fn parts(name: &ObjectName) -> Result<Vec<String>> {
 /// The last part of a name, which is what its columns are called by.
 pub(crate) fn last(name: &ObjectName) -> Result<Ident> {
     let part = name.0.last().and_then(ObjectNamePart::as_ident);
-    part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is no name of a table")))
+    part.cloned().ok_or_else(|| Error::invalid(format!("`{name}` is not a valid table name")))
 }
 
 /// A sequence has no rows.
@@ -51,7 +51,7 @@ pub(crate) fn check_rows(name: &EntryName, definition: &Definition) -> Result<()
     }
     Err(Error::invalid(format!("`{name}` is a sequence, not a table"))
         .with_reason(Reason::WrongObject)
-        .with_hint("its numbers are those of `nextval`, `currval` and `setval`"))
+        .with_hint("use the functions `nextval`, `currval` and `setval`"))
 }
 
 /// Rows of a materialised view come from its query alone.
@@ -225,7 +225,7 @@ impl Names {
         match parts(name)?.as_slice() {
             [schema] => Ok((self.default_catalog.clone(), schema.clone())),
             [catalog, schema] => Ok((catalog.clone(), schema.clone())),
-            _ => Err(Error::invalid(format!("`{name}` is no name of a schema"))),
+            _ => Err(Error::invalid(format!("`{name}` is not a valid schema name"))),
         }
     }
 
@@ -233,7 +233,7 @@ impl Names {
     pub(crate) fn catalog(&self, name: &ObjectName) -> Result<String> {
         match parts(name)?.as_slice() {
             [catalog] => Ok(catalog.clone()),
-            _ => Err(Error::invalid(format!("`{name}` is no name of a catalog"))),
+            _ => Err(Error::invalid(format!("`{name}` is not a valid catalog name"))),
         }
     }
 
@@ -250,7 +250,7 @@ impl Names {
     fn check_not_input(&self, name: &ObjectName) -> Result<()> {
         match (self.pinned.input(), parts(name)?.as_slice()) {
             (Some(input), [name]) if input.name() == name => Err(Error::invalid(format!(
-                "`{name}` are the rows that come with the statement: they are read-only"
+                "`{name}` is the input stream of the statement, which is read-only"
             ))
             .with_hint("give them another name, or name the table with its schema")),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! `public`, as tools of PostgreSQL call the schema of names that do not say theirs: where no schema has this name, it is
+//! `public`, as tools of PostgreSQL call the default schema of unqualified names: where no schema has this name, it is
 //! [`DEFAULT_SCHEMA`]. It is put in its place before anything is looked up, so that rights go by the one name. So is the schema of
 //! the session's own tables for `pg_temp`.
 

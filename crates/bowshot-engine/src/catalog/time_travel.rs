@@ -127,13 +127,13 @@ async fn current_schema(visible: &Visible, name: &EntryName) -> datafusion::erro
 }
 
 fn keeps_none(name: &EntryName) -> Error {
-    Error::not_found(format!("`{name}` is no table that keeps versions"))
+    Error::not_found(format!("no table `{name}` with earlier versions"))
 }
 
 /// Who sees a part of a table must not see another one by going back to other columns.
 pub(super) fn other_then(name: &EntryName) -> Error {
     Error::new(ErrorKind::Denied, format!("`{name}` had another definition then"))
-        .with_hint("policies are for the columns as they are now; ask the owner of the table")
+        .with_hint("row policies and masks apply to the current columns only; ask the owner of the table")
 }
 
 fn no_reference(name: &EntryName, reference: &str) -> Error {
@@ -175,7 +175,7 @@ pub(super) fn time(text: &str) -> Result<DateTime<Utc>> {
 }
 
 fn not_a_time(text: &str) -> Error {
-    Error::new(ErrorKind::Syntax, format!("`{text}` is no point in time"))
+    Error::new(ErrorKind::Syntax, format!("`{text}` is not a valid timestamp"))
         .with_hint("write `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`, in UTC or with a zone as `+01:00`")
 }
 

@@ -181,7 +181,7 @@ fn lower_first(text: &str) -> String {
 fn hint_of(root: &DataFusionError) -> Option<&'static str> {
     match root {
         DataFusionError::ResourcesExhausted(_) => {
-            Some("ask for less, or raise `limits.query_memory_bytes` in the configuration")
+            Some("read fewer rows, or raise `limits.query_memory_bytes` in the configuration")
         }
         DataFusionError::Plan(message) if message.contains("table") && is_missing(message) => {
             Some("list the tables with `SHOW TABLES`")

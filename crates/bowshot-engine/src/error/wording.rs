@@ -204,7 +204,7 @@ fn about(text: &str) -> (String, Option<String>) {
     if let Some(rest) = text.strip_prefix("Cannot coerce arithmetic expression ") {
         let rest = rest.trim_end_matches(" to valid types");
         return (
-            format!("there is no such operator: {}", in_sql(rest)),
+            format!("no such operator: {}", in_sql(rest)),
             Some("cast one side with CAST(… AS type)".to_owned()),
         );
     }
@@ -281,10 +281,10 @@ fn about_a_text(rest: &str) -> (String, Option<String>) {
     let number = value.trim().trim_start_matches(['+', '-']);
     let is_no_number = ["nan", "inf", "infinity"].iter().any(|word| number.eq_ignore_ascii_case(word));
     if to.starts_with("Decimal") && is_no_number {
-        let message = format!("`{value}` cannot be kept: a numeric is neither NaN nor infinity");
+        let message = format!("cannot store `{value}`: a numeric cannot be NaN or infinity");
         return (message, Some("use DOUBLE PRECISION".to_owned()));
     }
-    (format!("`{value}` is no value of type {}", in_sql(to.trim_end_matches(" type"))), None)
+    (format!("invalid value `{value}` for type {}", in_sql(to.trim_end_matches(" type"))), None)
 }
 
 /// What libraries of regular expressions say of one that is wrong, without their picture of it.

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
+/// A scan that checks before each batch that the mapped file is unchanged.
 #[derive(Debug)]
 pub struct CheckedScan {
     name: &'static str,

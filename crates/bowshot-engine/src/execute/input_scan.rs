@@ -34,7 +34,7 @@ pub(crate) enum Guess {
     Small,
 }
 
-/// See the module.
+/// The scan of the rows that a client sends with its statement.
 #[derive(Debug)]
 pub(crate) struct InputScan {
     table: Arc<StreamedTable>,

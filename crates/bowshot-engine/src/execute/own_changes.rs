@@ -40,7 +40,7 @@ const MOVES: &str = "OPTIMIZE";
 /// Says whether rows of a state with this definition may be shown.
 pub(crate) type MayRead = dyn Fn(&Definition) -> Result<()> + Send + Sync;
 
-/// See the module.
+/// The changes of one table, commit by commit.
 pub(crate) struct OwnChanges {
     pub(crate) name: EntryName,
     /// The table as it is now, without its rows.
@@ -118,7 +118,7 @@ impl OwnChanges {
                 let message =
                     format!("`{}` was dropped or renamed while its changes were followed", self.name);
                 Err(Error::new(ErrorKind::Conflict, message)
-                    .with_hint("ask for its changes by its name of now"))
+                    .with_hint("query its changes under its current name"))
             }
         }
     }
@@ -143,10 +143,9 @@ impl OwnChanges {
         if state.schema() == self.table.schema() {
             return Ok(());
         }
-        let message = format!("`{}` had other columns in version {}", self.name, state.version());
-        Err(Error::unsupported(message).with_hint(
-            "ask for versions in all of which it has its columns of now, or for a state as it was",
-        ))
+        let message = format!("`{}` had different columns in version {}", self.name, state.version());
+        Err(Error::unsupported(message)
+            .with_hint("query versions with the current columns, or the rows of one version"))
     }
 
     /// The rows of a commit, each with [`BALANCE`] as its last column; `None` where there are none.
@@ -312,7 +311,7 @@ fn kind(count: i64) -> &'static str {
 pub(crate) fn missing_version(name: &EntryName, version: u64, oldest: u64) -> Error {
     let next = oldest.saturating_add(1);
     Error::not_found(format!(
-        "the changes of version {version} of `{name}` are not kept: the oldest version that is kept is {oldest}"
+        "the changes of version {version} of `{name}` have been removed: the oldest version is {oldest}"
     ))
     .with_hint(format!("read its rows `FOR VERSION AS OF {oldest}`, and the changes from version {next} on"))
 }

@@ -14,7 +14,7 @@ const KEPT_BYTES: usize = 1 << 30;
 /// How long the file of a model is kept that nobody names any more: a transaction may see it still.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// See the module.
+/// The models that were read last.
 #[derive(Debug)]
 pub(crate) struct Models {
     store: Arc<TableStore>,
@@ -43,7 +43,7 @@ impl Models {
             return Ok(model);
         }
         let lost = || {
-            Error::new(ErrorKind::Corrupt, "the file of the model is not there any more, or has changed")
+            Error::new(ErrorKind::Corrupt, "the model file is missing or has changed")
                 .with_hint("make the model again with CREATE OR REPLACE MODEL, or bring the data folder back from a backup")
         };
         let bytes = self.store.model_files().get(sha256)?.ok_or_else(lost)?;

@@ -197,9 +197,9 @@ impl ByName {
         let finder = self.finder.as_ref().ok_or_else(|| {
             external(
                 Error::unsupported(format!(
-                    "{function} is not possible here: statements and views ask models, but no policies, masks, defaults, checks and generated columns"
+                    "{function} is not allowed in policies, masks, defaults, checks and generated columns"
                 ))
-                .with_hint("ask the model in a query, or in a view"),
+                .with_hint("call the model in a query or a view"),
             )
         })?;
         let name = name.and_then(|name| name.try_as_str().flatten()).ok_or_else(|| {

@@ -43,7 +43,7 @@ pub(crate) fn by_columns<'a>(
             };
             put_query(statement, query(wanted, &model, &arguments, *rows).map_err(external)?);
         }
-        Err(DataFusionError::Plan(format!("models are asked about more than {MAX_CALLS} tables")))
+        Err(DataFusionError::Plan(format!("the statement calls models for more than {MAX_CALLS} tables")))
     }
     .boxed()
 }
@@ -123,7 +123,7 @@ fn chosen(found: &Found, names: &[String], columns: &[String]) -> Result<Vec<Str
         }
         let model = &found.name;
         return Err(Error::invalid(format!(
-            "model `{model}` takes {count} columns and knows no names of them, and the rows have {}",
+            "model `{model}` takes {count} columns without names, but the input has {}",
             columns.len()
         ))
         .with_hint(format!("choose the columns: `predict('{model}', (SELECT a, b, … FROM t))`")));
@@ -145,9 +145,9 @@ fn missing(found: &Found, name: &str, columns: &[String]) -> Error {
     if columns.len() > NAMED_COLUMNS {
         there.push_str(", …");
     }
-    let message = format!("model `{}` takes a column `{name}`, which the rows do not have", found.name);
+    let message = format!("model `{}` needs a column `{name}`, which the input does not have", found.name);
     Error::invalid(message).with_reason(Reason::UndefinedColumn).with_hint(format!(
-        "the rows have {there}; give columns other names in a query: `predict('m', (SELECT a AS b FROM t))`"
+        "the input has {there}; rename columns in a query: `predict('m', (SELECT a AS b FROM t))`"
     ))
 }
 

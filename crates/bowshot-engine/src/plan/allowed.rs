@@ -28,10 +28,10 @@ pub(crate) fn check_size(plan: &LogicalPlan) -> Result<()> {
     if nodes <= MAX_NODES {
         return plan_limits::check(plan);
     }
-    let message = format!("the plan has more than {MAX_NODES} steps, with those of the views that it reads");
-    Err(Error::new(ErrorKind::LimitReached, message).with_hint(
-        "read views less often, or keep the rows of an inner one: `CREATE TABLE … AS SELECT * FROM view`",
-    ))
+    let message =
+        format!("the plan has more than {MAX_NODES} operators, with those of the views that it reads");
+    Err(Error::new(ErrorKind::LimitReached, message)
+        .with_hint("use fewer views, or materialize an inner one: `CREATE TABLE … AS SELECT * FROM view`"))
 }
 
 /// Checks that a plan only reads, and is not too large.

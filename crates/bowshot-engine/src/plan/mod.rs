@@ -79,9 +79,9 @@ pub(crate) fn kept_expression(
     let expr = compared_by_labels(expr, columns)?;
     if models::asks_model_by_name(&expr) {
         let error = Error::unsupported(
-            "models are asked in queries and views, but in no policies, masks, defaults, checks and generated columns",
+            "models are not allowed in policies, masks, defaults, checks and generated columns",
         );
-        return Err(external(error.with_hint("make a view that asks the model")));
+        return Err(external(error.with_hint("create a view that calls the model")));
     }
     Ok(expr)
 }
@@ -397,7 +397,7 @@ pub(crate) fn explained(options: &ConfigOptions, explain: Explain, source: Sourc
     let statement = known(options, explain.statement, source)?;
     let format = explain.format.map(|format| ExplainFormat::from_str(&format)).transpose();
     let format = format.map_err(|_| {
-        Error::new(ErrorKind::Syntax, "EXPLAIN does not know this format")
+        Error::new(ErrorKind::Syntax, "invalid format of EXPLAIN")
             .with_hint("write FORMAT indent, tree, json or graphviz")
     })?;
     let options = ExplainStatementOptions {

@@ -41,7 +41,7 @@ fn in_sort(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
                 result.and_then(|result| only(result.input.schema(), &column.name, table.as_deref()));
             let Some(of_table) = of_table else {
                 return match table {
-                    Some(table) => plan_err!("column {table}.{} is not to be ordered by here", column.name),
+                    Some(table) => plan_err!("cannot order by column {table}.{} here", column.name),
                     None => Ok(Transformed::yes(Expr::Column(column))),
                 };
             };

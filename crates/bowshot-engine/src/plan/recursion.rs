@@ -33,7 +33,7 @@ fn check_one(recursion: &RecursiveQuery) -> Result<()> {
         return Err(Error::invalid(
             "aggregate functions are not allowed in the recursive term of a recursive query",
         )
-        .with_hint("aggregate what the recursion gives, in the query that reads it"));
+        .with_hint("aggregate in the query that reads the recursive one"));
     }
     if reads_itself_below(&recursion.recursive_term, &recursion.name).map_err(classify)? {
         return Err(Error::invalid(format!(

@@ -6,7 +6,7 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalN
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
+/// The plans of one statement whose WITH changes rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Hash)]
 pub(crate) struct Steps {
     before: Vec<LogicalPlan>,

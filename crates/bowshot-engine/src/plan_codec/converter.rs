@@ -26,7 +26,7 @@ pub(super) enum Values {
     Known,
 }
 
-/// See the module.
+/// Encodes expressions; values of subqueries become constants.
 pub(super) struct Converter(pub(super) Values);
 
 impl Converter {

@@ -63,7 +63,7 @@ impl Mask {
         let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let name = format!("\"{}\"", column.replace('"', "\"\""));
         let only_texts = |mask: &str| {
-            Error::invalid(format!("the mask `{mask}` is for texts, and `{column}` is {data_type}"))
+            Error::invalid(format!("the mask `{mask}` needs a text column, and `{column}` is {data_type}"))
                 .with_hint("use `null`, or an expression of the same type")
         };
         match self {

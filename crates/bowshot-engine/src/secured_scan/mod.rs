@@ -174,10 +174,9 @@ pub(crate) fn check(
         ))
     });
     if over_rows.map_err(classify)? || expr.is_volatile() {
-        return Err(Error::unsupported("a policy is computed from one row, and gives the same each time")
-            .with_hint(
-                "leave out subqueries, aggregates and random(); compare with `user_attribute('name')`",
-            ));
+        return Err(Error::unsupported("a row policy must be deterministic and use one row only").with_hint(
+            "leave out subqueries, aggregates and random(); compare with `user_attribute('name')`",
+        ));
     }
     let expr = match expr {
         Expr::Alias(alias) => *alias.expr,
@@ -186,14 +185,16 @@ pub(crate) fn check(
     let physical = state.create_physical_expr(expr, &columns).map_err(classify)?;
     match (column, physical.data_type(schema).map_err(classify)?) {
         (Some(_), _) | (None, DataType::Boolean) => Ok(()),
-        (None, other) => Err(Error::invalid(format!("a row policy is a condition, and this one is {other}"))),
+        (None, other) => {
+            Err(Error::invalid(format!("a row policy must be a boolean condition, and this one is {other}")))
+        }
     }
 }
 
 fn broken(name: &EntryName, reason: &str) -> DataFusionError {
     DataFusionError::External(Box::new(
         Error::new(ErrorKind::Denied, format!("`{name}` cannot be read: {reason}"))
-            .with_hint("its owner can look at `system.policies`, and drop the policy or make it anew"),
+            .with_hint("its owner can find the policy in `system.policies`, and drop or replace it"),
     ))
 }
 
@@ -369,12 +370,12 @@ fn told(error: DataFusionError, name: &EntryName) -> DataFusionError {
         | ErrorKind::Unauthenticated => DataFusionError::External(Box::new(classified)),
         _ => {
             tracing::debug!(table = %name, error = %classified, "a policy has failed");
-            broken(name, "a policy has failed on one of its rows")
+            broken(name, "a policy failed on a row of the table")
         }
     }
 }
 
-/// See the module.
+/// The physical scan of a table with policies, masks or column rights.
 #[derive(Debug)]
 struct GuardedScan {
     name: EntryName,

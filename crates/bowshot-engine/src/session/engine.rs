@@ -426,7 +426,7 @@ impl Engine {
         self.shared.dialect
     }
 
-    /// Catalog and schema of names that do not say theirs, for a new session.
+    /// Catalog and default schema of unqualified names, for a new session.
     pub fn default_names(&self) -> (String, String) {
         let names = &self.shared.template.config_options().catalog;
         (names.default_catalog.clone(), names.default_schema.clone())
@@ -482,8 +482,10 @@ impl Engine {
 fn check_names(databases: &dyn Databases, catalogs: &[String]) -> Result<()> {
     let taken = databases.names().into_iter().find(|name| catalogs.contains(name) || is_reserved(name));
     taken.map_or(Ok(()), |name| {
-        Err(ApiError::invalid(format!("the database `{name}` has the name of a catalog of this server"))
-            .with_hint("give its entry of `[[databases]]` another name"))
+        Err(ApiError::invalid(format!(
+            "the database name `{name}` is already that of a catalog of this server"
+        ))
+        .with_hint("give its entry of `[[databases]]` another name"))
     })
 }
 

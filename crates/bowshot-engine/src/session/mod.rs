@@ -64,7 +64,7 @@ use query::Run;
 use std::sync::Arc;
 use tokio::task::{JoinError, block_in_place};
 
-/// See the module. Clones share all.
+/// The engine's part of one session. Clones share all.
 #[derive(Clone)]
 pub struct EngineSession {
     context: SessionContext,

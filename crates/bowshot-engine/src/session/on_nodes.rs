@@ -285,12 +285,9 @@ impl OnNodes {
 }
 
 fn was_lost(error: Error) -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        "a node of the cluster was lost while it computed rows of this statement",
-    )
-    .with_hint("run the statement again; it runs on the other nodes then")
-    .with_source(error)
+    Error::new(ErrorKind::Unavailable, "a node of the cluster was lost while it ran a part of this statement")
+        .with_hint("run the statement again; it runs on the other nodes then")
+        .with_source(error)
 }
 
 /// What EXPLAIN shows, with the stages of the plan where it runs on several nodes, or why it does not. Formats for programs

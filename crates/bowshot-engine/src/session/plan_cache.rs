@@ -30,7 +30,7 @@ const SHARING: usize = 8;
 /// Forms of texts that a plan is known by: one statement is seldom written in many ways.
 const FORMS: usize = 4;
 
-/// See the module.
+/// The plans that the sessions reuse.
 #[derive(Debug)]
 pub(crate) struct PlanCache {
     next: AtomicU64,

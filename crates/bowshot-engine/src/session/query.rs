@@ -279,8 +279,6 @@ fn same_types(first: &Schema, this: &Schema, row: usize) -> Result<()> {
     if same {
         return Ok(());
     }
-    Err(Error::invalid(format!(
-        "row {row} of the parameters gives the result other column types than the first row"
-    ))
-    .with_hint("cast the parameters in the statement"))
+    Err(Error::invalid(format!("parameter row {row} gives the result other column types than the first one"))
+        .with_hint("cast the parameters in the statement"))
 }

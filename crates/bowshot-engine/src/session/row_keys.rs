@@ -135,8 +135,10 @@ impl EngineSession {
             return Ok(());
         }
         let message = "a row that the transaction has locked was changed by another transaction";
-        Err(Error::new(ErrorKind::Conflict, message)
-            .with_hint("run the transaction again; rows named by their whole primary key are waited for"))
+        Err(Error::new(ErrorKind::Conflict, message).with_hint(
+            "run the transaction again; statements that find rows by their whole primary key wait for the \
+             lock",
+        ))
     }
 
     /// Commits what a transaction has made of `base`, unless somebody has changed the rows.

@@ -26,7 +26,7 @@ impl EngineSession {
         }
     }
 
-    /// The schema of names that do not say theirs, where new things are made.
+    /// The default schema of unqualified names, where new things are made.
     pub fn default_schema(&self) -> String {
         self.options().catalog.default_schema.clone()
     }

@@ -7,7 +7,7 @@ use crate::session::EngineSession;
 use bowshot_api::{Error, ErrorKind, Reason, Result, SavepointId};
 use bowshot_policy::snapshot::{Isolation, Pinned};
 
-/// See the module.
+/// The snapshots and savepoints of one transaction.
 #[derive(Debug)]
 pub struct Transaction {
     /// None before its first statement.
@@ -125,7 +125,8 @@ impl Transaction {
     /// `Conflict` if it has.
     pub fn check(&self) -> Result<()> {
         if self.has_failed {
-            let message = "the transaction was rolled back, since another one was in its way";
+            let message = "the transaction was rolled back because of a deadlock or a conflict with another \
+                one";
             return Err(
                 Error::new(ErrorKind::Conflict, message).with_hint("end it with ROLLBACK, and run it again")
             );

@@ -47,8 +47,8 @@ impl EngineSession {
         if options.analyze {
             let is_here = matches!(change.action(), Action::Write(change) if change.is_of_tables());
             if !is_here || options.format.as_ref().is_some_and(|format| *format != ExplainFormat::Indent) {
-                return Err(Error::unsupported("EXPLAIN ANALYZE cannot tell of this change what it took")
-                    .with_hint("it takes changes of tables of this server, and FORMAT TEXT"));
+                return Err(Error::unsupported("EXPLAIN ANALYZE is not supported for this change")
+                    .with_hint("it supports changes of tables of this server, in FORMAT TEXT"));
             }
             let detail = if options.verbose { Detail::Verbose } else { Detail::Plain };
             return change.measured(detail).map(Some);

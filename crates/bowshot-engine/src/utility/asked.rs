@@ -9,7 +9,7 @@ use bowshot_tables::EntryName;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 
-/// See the module.
+/// What a statement about the server can read.
 pub(crate) struct Asked<'a> {
     pub(crate) names: &'a Names,
     pub(crate) visible: &'a Visible,

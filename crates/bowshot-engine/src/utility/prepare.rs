@@ -67,7 +67,7 @@ fn check_constant(value: &Expr) -> Result<()> {
 
 fn cast(value: Expr, data_type: &str) -> Result<Expr> {
     let data_type = bowshot_sql::read_type(data_type)
-        .ok_or_else(|| Error::new(ErrorKind::Syntax, format!("syntax error: `{data_type}` is no type")))?;
+        .ok_or_else(|| Error::new(ErrorKind::Syntax, format!("syntax error: `{data_type}` is not a type")))?;
     let mut cast = bowshot_sql::read_expression("CAST(1 AS INTEGER)")?;
     if let Expr::Cast { expr, data_type: place, .. } = &mut cast {
         (**expr, *place) = (value, data_type);

@@ -21,9 +21,9 @@ impl FileCatalog {
         let Some(entry) = self.find_later(name).await else { return Ok(None) };
         let name = &entry.definition.name;
         let Some(foreign) = entry.foreign().await? else {
-            let none = format!("`{name}` is made of files as they are, of which no earlier states are known");
+            let none = format!("`{name}` is a table of plain files, which has no earlier versions");
             return Err(bowshot_api::Error::unsupported(none)
-                .with_hint("Delta and Iceberg tables, and those that are written here, keep their states"));
+                .with_hint("Delta and Iceberg tables, and tables of this server, have earlier versions"));
         };
         let found = foreign.table(name, Some(as_of)).await;
         Ok(Some(found.map_err(|error| error.of_table(name))?))

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// See the module above.
+/// The exchange folder.
 #[derive(Debug)]
 pub struct ExchangeFolder {
     folder: Option<Folder>,
@@ -109,18 +109,17 @@ impl ExchangeFolder {
         match &self.remotes {
             _ if !is_remote(Path::new(path)) => Ok(None),
             Some(remotes) => Ok(Some(remotes)),
-            None => Err(Error::new(ErrorKind::Denied, format!("`{path}` is in no place that COPY may use"))
-                .with_hint("the operator opens places with the setting `object_store.exchange`")),
+            None => {
+                Err(Error::new(ErrorKind::Denied, format!("`{path}` is not in a location that COPY may use"))
+                    .with_hint("the operator can allow locations with the setting `object_store.exchange`"))
+            }
         }
     }
 
     fn folder(&self) -> Result<&Folder> {
         self.folder.as_ref().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Denied,
-                "this server has opened no folder for COPY, but places in object stores",
-            )
-            .with_hint("name a file in one of them, as s3://bucket/exchange/x.parquet")
+            Error::new(ErrorKind::Denied, "COPY may use object store locations on this server, but no folder")
+                .with_hint("name a file in one of them, as s3://bucket/exchange/x.parquet")
         })
     }
 }
@@ -160,7 +159,7 @@ impl Folder {
     /// The path below the folder, by its text alone.
     fn relative(&self, path: &str) -> Result<PathBuf> {
         if path.contains("://") {
-            return Err(Error::unsupported(format!("`{path}` is no path of a file"))
+            return Err(Error::unsupported(format!("`{path}` is not a valid file path"))
                 .with_hint("name a file in the exchange folder of the server"));
         }
         let whole = Path::new(path);

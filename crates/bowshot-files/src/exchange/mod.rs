@@ -49,13 +49,13 @@ impl Shape {
                     .with_hint("the formats are parquet, csv, json and arrow"));
             }
             None => kind_of(Path::new(path)).map(|kind| kind.format).ok_or_else(|| {
-                Error::invalid(format!("the ending of `{path}` tells no format"))
+                Error::invalid(format!("cannot determine the format of `{path}` from its name"))
                     .with_hint("name one: `WITH (FORMAT parquet)`, csv, json or arrow")
             })?,
         };
         match format {
             Format::Avro | Format::Orc | Format::Excel | Format::Text => {
-                Err(Error::unsupported(format!("{format} files are neither written nor copied from"))
+                Err(Error::unsupported(format!("COPY does not support {format} files"))
                     .with_hint("the formats are parquet, csv, json and arrow"))
             }
             other => Ok(other),
@@ -96,7 +96,7 @@ impl Shape {
             }
             if !self.has_form_for(field) {
                 return Err(Error::unsupported(format!(
-                    "column `{}` of type {} has no form in {}",
+                    "column `{}` of type {} cannot be written as {}",
                     field.name(),
                     field.data_type(),
                     self.format

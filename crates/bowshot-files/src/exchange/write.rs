@@ -34,7 +34,7 @@ pub(super) struct Place<'a> {
     pub(super) path: &'a str,
 }
 
-/// See the module. Dropping it without [`FileWriter::finish`] leaves nothing behind.
+/// Writes one file, which is hidden until it is complete. Dropping it without [`FileWriter::finish`] leaves nothing behind.
 pub struct FileWriter {
     encoder: Option<Encoder>,
     fault: Fault,

@@ -22,7 +22,7 @@ async fn values_that_lose_nothing_are_taken() {
     says(
         &world.error("select a from t").await,
         ErrorKind::Corrupt,
-        &["line 4", "`\"\\u00e9\"` in column `a` is no value of type Int64"],
+        &["line 4", "`\"\\u00e9\"` in column `a` is not a value of type Int64"],
     );
     let world = with_options(&path, "types=a:BIGINT&ignore_errors=true");
     assert_eq!(world.value("select sum(a) from t").await, "7");

@@ -129,7 +129,7 @@ impl Rows {
                 .chain(&self.checked)
                 .find(|(place, column)| !column.takes(self.reader.value(*place)));
             if let Some((place, column)) = wrong {
-                let detail = format!("no value of type {}", column.data_type());
+                let detail = format!("not a value of type {}", column.data_type());
                 self.reject(Some(*place), &detail);
                 return Ok(());
             }
@@ -169,7 +169,7 @@ impl Rows {
         let asked = self.facts.options.type_of(name, place).is_some();
         let guessed = if asked { "" } else { ", which the first rows of the file show" };
         let detail =
-            format!("`{}` in column `{name}` is no value of type {data_type}{guessed}", shown(value));
+            format!("`{}` in column `{name}` is not a value of type {data_type}{guessed}", shown(value));
         Error::Value {
             path: self.file.path().to_path_buf(),
             line: self.line(self.reader.lines_before()),
@@ -184,7 +184,7 @@ impl Rows {
         let path = self.file.path().to_path_buf();
         if let Some(value) = &wrong.value {
             let value = shown(value.as_bytes());
-            let detail = format!("`{value}` in column `{name}` is no value of type {data_type}");
+            let detail = format!("`{value}` in column `{name}` is not a value of type {data_type}");
             return Error::Value { path, line, detail };
         }
         if *data_type == DataType::Utf8 {

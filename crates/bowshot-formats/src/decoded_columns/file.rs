@@ -31,7 +31,7 @@ impl ChunkId {
 /// The values of a chunk, in pieces of [`super::PIECE_ROWS`] rows.
 pub(super) type Pieces = Arc<[Piece]>;
 
-/// See the module. What is kept goes with the last user of the file's content.
+/// The cached column chunks of one file. What is kept goes with the last user of the file's content.
 pub struct FileColumns {
     cache: Arc<ColumnCache>,
     chunks: Mutex<HashMap<ChunkId, Chunk>>,

@@ -284,7 +284,7 @@ pub(super) fn reason(trouble: &Trouble) -> String {
         Trouble::Unknown(key) => format!("the key `{key}` is no column"),
         Trouble::Unfit(unfit) => {
             let Unfit { column, value, data_type, .. } = unfit.as_ref();
-            format!("`{value}` in column `{column}` is no value of type {data_type}")
+            format!("`{value}` in column `{column}` is not a value of type {data_type}")
         }
     }
 }

@@ -22,7 +22,7 @@ impl ReadOptions {
         let strange = self.said().into_iter().find(|(_, formats)| !formats.contains(&format));
         if let (Some((name, formats)), false) = (strange, self.shared) {
             let formats: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-            let detail = format!("`{name}` is no option of {format} files");
+            let detail = format!("`{name}` is not an option of {format} files");
             return Err(refused(
                 detail,
                 format!("it is one of {} files; leave it out", formats.join(" and ")),
@@ -140,19 +140,19 @@ mod tests {
     #[test]
     fn what_has_no_effect_is_refused() {
         for (options, format, told) in [
-            ("header=true", Format::Parquet, "`header` is no option of parquet files"),
-            ("delim=;", Format::Json, "`delim` is no option of json files"),
-            ("types=a:INT", Format::Arrow, "`types` is no option of arrow files"),
-            ("compression=gzip", Format::Avro, "`compression` is no option of avro files"),
-            ("names=a,b", Format::Json, "`names` is no option of json files"),
+            ("header=true", Format::Parquet, "`header` is not an option of parquet files"),
+            ("delim=;", Format::Json, "`delim` is not an option of json files"),
+            ("types=a:INT", Format::Arrow, "`types` is not an option of arrow files"),
+            ("compression=gzip", Format::Avro, "`compression` is not an option of avro files"),
+            ("names=a,b", Format::Json, "`names` is not an option of json files"),
             ("dateformat=%25d.%25m.%25Y", Format::Json, "whose type is said"),
             ("auto_detect=false", Format::Json, "nothing tells the columns"),
             ("decimal=,&thousands=,", Format::Csv, "cannot be both"),
             ("thousands=.", Format::Csv, "cannot be both"),
             ("delim=|&quote=|", Format::Csv, "`delim` and `quote` are the same"),
-            ("sheet=a", Format::Csv, "`sheet` is no option of csv files"),
-            ("delim=;", Format::Excel, "`delim` is no option of xlsx files"),
-            ("types=INT", Format::Text, "`types` is no option of text files"),
+            ("sheet=a", Format::Csv, "`sheet` is not an option of csv files"),
+            ("delim=;", Format::Excel, "`delim` is not an option of xlsx files"),
+            ("types=INT", Format::Text, "`types` is not an option of text files"),
             ("quote=!&comment=!", Format::Csv, "`quote` and `comment` are the same"),
         ] {
             let mut options = ReadOptions::parse(options).unwrap();

@@ -19,7 +19,7 @@ impl Given<'_> {
             OptionValue::List(list) => list.join(","),
             OptionValue::Map(_) => "a map".to_owned(),
         };
-        Error::invalid(format!("`{value}` is no value for `{}`", self.name)).with_hint(wanted.to_owned())
+        Error::invalid(format!("invalid value `{value}` for `{}`", self.name)).with_hint(wanted.to_owned())
     }
 
     pub(super) fn text(&self) -> Result<&str> {

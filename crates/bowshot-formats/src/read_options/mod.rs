@@ -251,7 +251,7 @@ impl ReadOptions {
 }
 
 fn unknown(name: &str) -> Error {
-    Error::invalid(format!("`{name}` is no option of a file")).with_hint(
+    Error::invalid(format!("`{name}` is not an option of a file")).with_hint(
         "the options are delim, quote, escape, comment, header, skip, names, types, columns, nullstr, dateformat, \
          timestampformat, decimal_separator, thousands, encoding, all_varchar, null_padding, ignore_errors, \
          union_by_name, filename, hive_partitioning, hive_types, hive_types_autocast, sample_size, max_line_size, auto_detect, \
@@ -280,15 +280,15 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, part) in [
             ("heade=true", "`heade` is no option"),
-            ("header=maybe", "`maybe` is no value for `header`"),
-            ("delim=ab", "`ab` is no value for `delim`"),
+            ("header=maybe", "invalid value `maybe` for `header`"),
+            ("delim=ab", "invalid value `ab` for `delim`"),
             ("types=a:NUMBER", "`NUMBER` is no type"),
             ("dateformat=%Q", "`%Q` is no value"),
             ("encoding=klingon", "`klingon` is no value"),
             ("max_line_size=0", "`0` is no value"),
-            ("auto_detect=perhaps", "`perhaps` is no value for `auto_detect`"),
-            ("parallel=3", "`3` is no value for `parallel`"),
-            ("records=false", "`false` is no value for `records`"),
+            ("auto_detect=perhaps", "invalid value `perhaps` for `auto_detect`"),
+            ("parallel=3", "invalid value `3` for `parallel`"),
+            ("records=false", "invalid value `false` for `records`"),
         ] {
             let error = ReadOptions::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

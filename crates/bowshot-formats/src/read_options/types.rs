@@ -56,7 +56,7 @@ fn type_named(text: &str) -> Result<DataType> {
 }
 
 fn no_type(text: &str) -> Error {
-    Error::invalid(format!("`{text}` is no type of a column in a file")).with_hint(
+    Error::invalid(format!("`{text}` is not a column type of files")).with_hint(
         "write BOOLEAN, an integer type, REAL, DOUBLE, DECIMAL(p, s), VARCHAR, BLOB, DATE, TIME, TIMESTAMP or TIMESTAMPTZ",
     )
 }

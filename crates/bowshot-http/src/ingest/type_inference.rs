@@ -120,7 +120,8 @@ fn refused(text: &str, field: &Field, row: usize) -> Error {
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
     let (name, data_type) = (field.name(), field.data_type());
     Error::invalid(format!(
-        "row {row}: `{shown}` in column `{name}` is no value of type {data_type}, which the first rows show"
+        "row {row}: `{shown}` in column `{name}` is not a value of type {data_type}, which the first rows \
+         show"
     ))
     .with_hint("make the table with CREATE TABLE and its types, and send the rows with POST")
 }

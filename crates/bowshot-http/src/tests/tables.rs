@@ -100,7 +100,7 @@ async fn what_cannot_be_read_is_not_written() {
         (CSV, b"a,a\n1,2\n".to_vec(), "400 invalid: the column `a` is there twice"),
         (CSV, ",".repeat(5_000).into_bytes(), "429 limit_reached: the rows have 5001 columns"),
         (CSV, "x".repeat(2 << 20).into_bytes(), "429 limit_reached: the first"),
-        (CSV, bad_row.into_bytes(), "400 invalid: row 80001: `x` in column `n` is no value of type Int64"),
+        (CSV, bad_row.into_bytes(), "400 invalid: row 80001: `x` in column `n` is not a value of type Int64"),
         (JSON, b"[1]".to_vec(), "400 invalid: the JSON array has something else than objects"),
         (JSON, b"[{\"a\":1}".to_vec(), "400 invalid: the JSON array has no end"),
         (LINES, b"{\"a\":1".to_vec(), "400 invalid: the JSON cannot be read"),

@@ -98,7 +98,7 @@ pub(crate) fn refused(path: &Path, kind: ErrorKind, detail: String, hint: &str) 
 
 /// The error for a table of files of which no changes are known.
 pub fn keeps_none(name: &str) -> bowshot_api::Error {
-    bowshot_api::Error::unsupported(format!("`{name}` keeps no changes of its rows")).with_hint(
+    bowshot_api::Error::unsupported(format!("`{name}` does not record changes of its rows")).with_hint(
         "Delta tables keep them (`delta.enableChangeDataFeed`); of Iceberg tables compare two states, as in \
          `SELECT * FROM t EXCEPT SELECT * FROM t FOR VERSION AS OF …`",
     )

@@ -24,7 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_datasource::compute_all_files_statistics;
 use std::sync::Arc;
 
-/// See the module. It has no version: nothing that is computed of it is kept.
+/// The changes of a Delta table as a table of DataFusion. It has no version: nothing that is computed of it is kept.
 #[derive(Debug)]
 pub(crate) struct ChangesTable {
     pub(crate) feed: Arc<Feed>,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
 
-/// See the module.
+/// One Iceberg table in a folder.
 #[derive(Debug)]
 pub struct IcebergFolder {
     folder: TableFolder,

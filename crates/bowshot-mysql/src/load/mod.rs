@@ -97,7 +97,7 @@ impl RowParser {
             .find(|field| cast(&new_empty_array(&DataType::Utf8), field.data_type()).is_err())
         {
             return Err(Failure::unsupported(format!(
-                "LOAD DATA cannot make column `{}` of texts",
+                "LOAD DATA cannot convert text to the type of column `{}`",
                 field.name()
             ))
             .with_hint("load into a table with a column of texts, and convert with INSERT … SELECT"));

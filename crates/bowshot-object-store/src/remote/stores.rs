@@ -149,8 +149,8 @@ impl Remotes {
     /// `Denied` for what is in none of the places; `Invalid` for what names no file.
     pub fn check_exchange(&self, text: &str) -> Result<RemoteUrl> {
         let denied = || {
-            Error::new(ErrorKind::Denied, format!("`{text}` is in no place that COPY may use"))
-                .with_hint("the operator opens places with the setting `object_store.exchange`")
+            Error::new(ErrorKind::Denied, format!("`{text}` is not in a location that COPY may use"))
+                .with_hint("the operator can allow locations with the setting `object_store.exchange`")
         };
         let url = covered(&self.exchange, text).ok_or_else(denied)?;
         let is_place = self.exchange.contains(&url);

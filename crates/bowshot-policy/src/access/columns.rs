@@ -114,7 +114,7 @@ impl Access {
             Reading::All => Ok(()),
             Reading::Limited(limits) if filters_fit && !limits.hides_values() => Ok(()),
             Reading::Limited(_) => {
-                Err(denied(&format!("`{}` sees a part of `{name}`, and {reason}", self.user()))
+                Err(denied(&format!("`{}` sees a part of `{name}` only, and {reason}", self.user()))
                     .with_hint("ask its owner"))
             }
             Reading::Denied | Reading::Unseen => Err(self.refused(Privilege::Select, name)),
@@ -126,7 +126,7 @@ impl Access {
     /// # Errors
     /// `Denied` for who does not see all of the table.
     pub fn check_merged(&self, name: &EntryName) -> Result<()> {
-        self.check_part(name, false, "rows that are not seen could be met")
+        self.check_part(name, false, "the statement could match hidden rows")
     }
 
     /// Whether a statement may return the rows that it changes.
@@ -134,7 +134,7 @@ impl Access {
     /// # Errors
     /// `Denied` for who does not see all columns of them.
     pub fn check_returned(&self, name: &EntryName) -> Result<()> {
-        self.check_part(name, true, "RETURNING would show the other values")
+        self.check_part(name, true, "RETURNING would show hidden values")
     }
 
     /// Whether somebody who does not own a thing may give others the right to read it. Policies are for roles: whom one hides
@@ -150,7 +150,7 @@ impl Access {
             return Ok(());
         }
         let message = format!("a policy hides a part of `{}` from `{}`", place.join("."), self.user());
-        Err(denied(&format!("{message}, who may not hand on the right to read it"))
+        Err(denied(&format!("{message}, who therefore may not grant the right to read it"))
             .with_hint("its owner or an admin can grant it"))
     }
 

@@ -7,7 +7,7 @@ use bowshot_tables::{Snapshot, TableStore};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
-/// See the module. Only this session changes its own tables.
+/// A commit of the shared and the temporary tables of one session. Only this session changes its own tables.
 #[derive(Debug)]
 pub struct SessionTables {
     pub shared: Arc<TableStore>,

@@ -22,7 +22,7 @@ const RESERVED: &str = "__bowshot";
 /// Notes on fields that mean something to the engine, and that no client can make.
 const NOTES: &str = "bowshot:";
 
-/// See the module.
+/// The input stream of one statement as a table.
 #[derive(Debug)]
 pub struct StreamedTable {
     name: String,
@@ -189,8 +189,8 @@ impl State {
 }
 
 fn out_of_memory(error: DataFusionError) -> Error {
-    Error::new(ErrorKind::LimitReached, "the rows of the client do not fit into the memory of the query")
-        .with_hint("ask for less, or raise `limits.query_memory_bytes` in the configuration")
+    Error::new(ErrorKind::LimitReached, "the rows of the client exceed the memory of the query")
+        .with_hint("read fewer rows, or raise `limits.query_memory_bytes` in the configuration")
         .with_source(error)
 }
 

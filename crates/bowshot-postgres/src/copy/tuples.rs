@@ -5,7 +5,7 @@ use super::output::SIGNATURE;
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// See the module.
+/// Parses the binary format of COPY.
 pub(super) struct Tuples {
     pending: BytesMut,
     begun: bool,

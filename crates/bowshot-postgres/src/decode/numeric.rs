@@ -38,7 +38,7 @@ impl Numerics {
         let number =
             number(text).ok_or_else(|| match text.to_ascii_lowercase().trim_start_matches(['+', '-']) {
                 "nan" | "infinity" | "inf" => {
-                    Failure::new("22003", format!("\"{text}\" cannot be kept as a numeric"))
+                    Failure::new("22003", format!("cannot store \"{text}\" as a numeric"))
                         .with_hint("use a double")
                 }
                 _ => invalid("numeric", text),

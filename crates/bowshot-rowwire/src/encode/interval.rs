@@ -4,7 +4,7 @@ use super::put_display;
 use arrow::datatypes::{IntervalDayTime, IntervalMonthDayNano};
 use bytes::{BufMut, BytesMut};
 
-/// See the module.
+/// An interval in PostgreSQL's form.
 #[derive(Debug, Clone, Copy)]
 pub struct Interval {
     /// Months, years among them.

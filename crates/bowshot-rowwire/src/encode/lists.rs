@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Where the elements of each row are.
 type Ranges = Box<dyn Fn(usize) -> Range<usize> + Send + Sync>;
 
-/// See the module.
+/// The elements of a column of lists.
 pub struct ListItems {
     ranges: Ranges,
     /// The elements of all rows.

@@ -5,7 +5,7 @@ use super::{Outcome, QueryRecord};
 use metrics::{Counter, Histogram};
 use std::sync::OnceLock;
 
-/// See the module.
+/// The counters of ended statements.
 #[derive(Debug, Default)]
 pub(super) struct QueryMetrics {
     finished: OnceLock<Counter>,

@@ -101,7 +101,8 @@ impl ClientSession {
 
     fn set_schemas(&self, written_first: &str, names: &[String], list: &str) -> Result<()> {
         if names.len() > MAX_SCHEMAS {
-            let message = format!("`search_path` names {} schemas, and may name {MAX_SCHEMAS}", names.len());
+            let message =
+                format!("`search_path` has {} schemas, and the limit is {MAX_SCHEMAS}", names.len());
             return Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("name tables of other schemas by `schema.table`"));
         }

@@ -85,7 +85,7 @@ pub(crate) fn join(
 ) -> Result<BatchStream> {
     if exchange.members.get() > MAX_MEMBERS || exchange.minimum > exchange.members {
         return Err(Error::invalid(format!(
-            "a room has 1 to {MAX_MEMBERS} members, of whom no more than all are the minimum"
+            "invalid room: expected 1 to {MAX_MEMBERS} members, and a minimum of at most all of them"
         )));
     }
     let engine = session.engine().clone();
@@ -158,14 +158,15 @@ impl Open {
     /// Checks that a new member describes the exchange equally.
     fn check_equal(self: Arc<Self>, exchange: &TensorExchange, sent: &SchemaRef) -> Result<Arc<Self>> {
         if self.exchange != *exchange {
-            return Err(Error::invalid(format!("room `{}` was made with other options", exchange.name))
+            return Err(Error::invalid(format!("room `{}` exists with other options", exchange.name))
                 .with_hint("all members say the same"));
         }
         if self.shape.sent != *sent {
-            return Err(Error::invalid(format!("the columns are not those of room `{}`", exchange.name))
-                .with_hint(
-                    "all members send columns of the same names, types and shapes, in the same order",
-                ));
+            return Err(Error::invalid(format!(
+                "the columns do not match those of room `{}`",
+                exchange.name
+            ))
+            .with_hint("all members send columns of the same names, types and shapes, in the same order"));
         }
         Ok(self)
     }
@@ -247,9 +248,8 @@ impl Member {
             }
             _ => {
                 let (count, minimum) = (state.sums.count, self.open.exchange.minimum);
-                let message = format!(
-                    "the round was not complete in time: {count} members have sent, {minimum} are the minimum"
-                );
+                let message =
+                    format!("the round timed out: {count} members have sent, and {minimum} are needed");
                 Err(Error::new(ErrorKind::Timeout, message)
                     .with_hint("restart the missing members, and join again"))
             }

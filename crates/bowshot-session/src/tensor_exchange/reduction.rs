@@ -94,9 +94,7 @@ impl Contribution {
             if column.null_count() > 0 || numbers.null_count() > 0 || !finite {
                 let name = field.name();
                 return Err(Error::invalid(format!("column `{name}` has NULL, NaN or infinity in it"))
-                    .with_hint(
-                        "the contribution does not count: look at what was computed, and join again",
-                    ));
+                    .with_hint("the contribution was ignored: check the computed values, and join again"));
             }
             if Some(at) == shape.weight {
                 weight = numbers.as_primitive::<Float64Type>().values().first().copied().unwrap_or(0.0);

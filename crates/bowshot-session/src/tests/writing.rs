@@ -55,7 +55,7 @@ async fn ingests_that_ask_for_what_there_is_not() {
     let server = store(small());
     let session = session(&server).await;
     let temporary = Ingest { temporary: true, ..into("t") };
-    let placed = "a temporary table has no schema and no catalog of the caller's choice";
+    let placed = "a temporary table cannot be created in a given schema or catalog";
     for (ingest, expected) in [
         (Ingest { schema_name: Some("s".to_owned()), ..temporary.clone() }, placed),
         (Ingest { catalog: Some("c".to_owned()), ..temporary }, placed),

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 pub(crate) use read::{begins, read};
 
-/// See the module. Names of roles and users are as written where they are quoted, else in lower case.
+/// A statement about access. Names of roles and users are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccessStatement {
     /// `CREATE ROLE`

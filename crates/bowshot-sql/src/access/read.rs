@@ -268,7 +268,7 @@ fn rights_on(parser: &mut Parser<'_>) -> Parsed<Option<(Privileges, Object)>> {
         Object::Schema(_) | Object::Catalog(_)
             if privileges.iter().any(|(_, columns)| !columns.is_empty()) =>
         {
-            return Err(ParserError::ParserError("columns are those of one table".to_owned()));
+            return Err(ParserError::ParserError("rights on columns need a table".to_owned()));
         }
         _ => privileges,
     };
@@ -289,7 +289,7 @@ fn defaults(parser: &mut Parser<'_>) -> Parsed<AccessStatement> {
         return parser.expected("a privilege", parser.peek_token());
     };
     if privileges.iter().any(|(_, columns)| !columns.is_empty()) {
-        return Err(ParserError::ParserError("tables to come have no known columns".to_owned()));
+        return Err(ParserError::ParserError("default privileges cannot name columns".to_owned()));
     }
     parser.expect_keyword(Keyword::ON)?;
     parser.expect_keyword(Keyword::TABLES)?;
@@ -352,7 +352,7 @@ fn of_model(privileges: Privileges) -> Parsed<Privileges> {
             _ if all => continue,
             other => {
                 let other = other.as_str();
-                return Err(ParserError::ParserError(format!("{other} is no right on a model")));
+                return Err(ParserError::ParserError(format!("{other} is not a right on a model")));
             }
         };
         if !found.iter().any(|(there, _)| *there == right) {

@@ -52,7 +52,7 @@ impl FunctionBody<'_> {
         query.each_expression(|expr| holes.qualified.extend(holes.qualified_place(expr)));
         let ControlFlow::Continue(()) = query.walk(&mut holes);
         if query.has_expression(is_placeholder) {
-            return Err(self.misfit("names a parameter by a number that it does not have"));
+            return Err(self.misfit("uses a parameter number that it does not have"));
         }
         let query = match self.returns {
             FunctionResult::Value(data_type) => {
@@ -108,7 +108,7 @@ impl FunctionBody<'_> {
                     (self.place_of(&meaning(&name))?, value)
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(_)) => {
-                    return Err(self.misfit("has arguments without a name behind those with one"));
+                    return Err(self.misfit("has positional arguments after named ones"));
                 }
                 _ => return Err(self.misfit("takes values")),
             };
@@ -155,12 +155,13 @@ impl FunctionBody<'_> {
 }
 
 fn no_query() -> Error {
-    Error::invalid("the body of a function is one query")
+    Error::invalid("the body of a function must be a single query")
         .with_hint("write `RETURN expression`, or `AS $$ SELECT … $$`")
 }
 
 fn known_type(text: &str) -> Result<ast::DataType> {
-    read_type(text).ok_or_else(|| Error::invalid(format!("`{text}` is no type of a parameter or a result")))
+    read_type(text)
+        .ok_or_else(|| Error::invalid(format!("`{text}` is not a valid type of a parameter or a result")))
 }
 
 fn cast(expr: Expr, data_type: ast::DataType) -> Expr {

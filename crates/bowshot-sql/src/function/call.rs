@@ -46,9 +46,8 @@ impl Default for ExpansionBudget {
 impl ExpansionBudget {
     fn take(&mut self, bytes: usize) -> Result<()> {
         self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
-            let message = format!(
-                "the functions of the statement become more than {MAX_EXPANDED_BYTES} bytes of expressions"
-            );
+            let message =
+                format!("the functions of the statement expand to more than {MAX_EXPANDED_BYTES} bytes");
             Error::new(ErrorKind::LimitReached, message)
                 .with_hint("compute arguments in an inner query, and name their columns in calls")
         })?;
@@ -124,7 +123,7 @@ impl Call<'_> {
         match many {
             None => Ok(moves),
             Some((_, argument)) => Err(Error::unsupported(format!(
-                "the argument `{argument}` gives another value each time, and the function may need it more than once"
+                "the argument `{argument}` is volatile, and the function may evaluate it more than once"
             ))
             .with_hint(COMPUTE_BEFORE)),
         }
@@ -284,7 +283,7 @@ fn check_depth(tree: &impl Tree) -> Result<()> {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             let message = format!(
-                "the functions of the statement become an expression of more than {MAX_DEPTH} levels"
+                "the functions of the statement expand to more than {MAX_DEPTH} levels of expressions"
             );
             Err(Error::new(ErrorKind::LimitReached, message)
                 .with_hint("compute arguments in an inner query, and name their columns in calls"))

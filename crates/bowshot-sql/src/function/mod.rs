@@ -20,7 +20,7 @@ use sqlparser::tokenizer::Token;
 /// Parameters of one function, and columns of one table function, as PostgreSQL has it for parameters.
 const MAX_PARAMETERS: usize = 100;
 
-/// See the module.
+/// CREATE FUNCTION or DROP FUNCTION.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionStatement {
     /// `CREATE FUNCTION`, `CREATE MACRO`
@@ -267,12 +267,14 @@ fn property(words: &mut StatementParser<'_>, made: &mut NewFunction, is_macro: b
         return Ok(());
     }
     if words.is_at(0, "strict") || words.is_at(0, "returns") {
-        return Err(Error::unsupported("functions are called for NULL too")
+        return Err(Error::unsupported("STRICT is not supported: functions are called for NULL, too")
             .with_hint("write `CASE WHEN a IS NOT NULL THEN … END` in the place of STRICT"));
     }
     if words.take_all(&["security", "definer"]) || words.take_all(&["sql", "security", "definer"]) {
-        return Err(Error::unsupported("functions run with the rights of their caller")
-            .with_hint("leave SECURITY DEFINER out; a view runs with other rights on its tables"));
+        return Err(Error::unsupported(
+            "SECURITY DEFINER is not supported: functions run with the rights of their caller",
+        )
+        .with_hint("leave it out; a materialized view shows rows that only its owner may read"));
     }
     if words.take_all(&["begin", "atomic"]) {
         return Err(Error::unsupported("a function has one query, not a block")

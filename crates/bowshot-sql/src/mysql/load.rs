@@ -44,8 +44,9 @@ impl LoadStatement {
         expect(&mut words, "data")?;
         _ = words.take_word("low_priority") || words.take_word("concurrent");
         if !words.take_word("local") {
-            return Err(Error::unsupported("LOAD DATA reads files of the client alone")
-                .with_hint("say LOAD DATA LOCAL INFILE, or COPY … FROM for a file in the exchange folder"));
+            return Err(Error::unsupported("LOAD DATA reads files of the client only").with_hint(
+                "write LOAD DATA LOCAL INFILE, or COPY … FROM for a file in the exchange folder",
+            ));
         }
         expect(&mut words, "infile")?;
         let file = text(&mut words)?;

@@ -184,7 +184,7 @@ impl Words<'_> {
 
     fn parts(&mut self) -> Result<Vec<AssignedValue>> {
         if self.depth == DEEPEST {
-            return Err(syntax("syntax error: CONCAT stands too deep in itself"));
+            return Err(syntax("syntax error: CONCAT is nested too deep"));
         }
         self.depth += 1;
         let mut parts = vec![self.value()?];
@@ -219,7 +219,7 @@ fn name(token: &SourceToken<'_>) -> Result<String> {
 
 fn of_the_server() -> Error {
     Error::unsupported("SET GLOBAL is not supported")
-        .with_hint("SET is about the session; what is about the server is in its configuration")
+        .with_hint("SET GLOBAL is not supported: settings of the server are in its configuration")
 }
 
 #[cfg(test)]

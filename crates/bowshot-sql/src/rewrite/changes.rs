@@ -89,7 +89,8 @@ impl VisitorMut for Marks {
         };
         match changed(statement).iter().any(of_changes) {
             true => ControlFlow::Break(
-                Error::unsupported("what has changed cannot be changed").with_hint("name the table itself"),
+                Error::unsupported("the result of `table_changes` is read-only")
+                    .with_hint("name the table itself"),
             ),
             false => ControlFlow::Continue(()),
         }
@@ -104,8 +105,10 @@ fn with_changes(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, args, with_ordinality, .. } = factor else { return Ok(()) };
     let Some(arguments) = args.as_ref().filter(|_| is_function(name)) else { return Ok(()) };
     if *with_ordinality {
-        return Err(Error::unsupported("changes have no numbers: they come in no order")
-            .with_hint("`row_number() OVER (ORDER BY …)` counts rows"));
+        return Err(Error::unsupported(
+            "WITH ORDINALITY is not supported for `table_changes`: its rows have no order",
+        )
+        .with_hint("`row_number() OVER (ORDER BY …)` counts rows"));
     }
     *name = named(arguments)?;
     *args = None;
@@ -172,7 +175,7 @@ fn misused() -> Error {
 fn table_name(expr: &Expr) -> Result<Vec<Ident>> {
     let text = text(expr).ok_or_else(misused)?;
     let refused = || {
-        Error::invalid(format!("`{text}` is no name of a table"))
+        Error::invalid(format!("`{text}` is not a valid table name"))
             .with_hint("write 'table', 'schema.table' or 'catalog.schema.table'; odd names in double quotes: '\"my table\"'")
     };
     if text.contains(char::is_control) {
@@ -188,7 +191,7 @@ fn table_name(expr: &Expr) -> Result<Vec<Ident>> {
 /// A version as a number, or a time behind its mark.
 fn moment(expr: &Expr) -> Result<String> {
     let refused = || {
-        Error::invalid(format!("`{expr}` is no version of a table, and no point in time")).with_hint(
+        Error::invalid(format!("`{expr}` is neither a table version nor a timestamp")).with_hint(
             "write a number, as in 3, or a time, as in '2026-01-31 12:00:00', in UTC or with a zone as `+01:00`",
         )
     };

@@ -103,7 +103,7 @@ fn check_comparisons(count: usize) -> Result<()> {
     if count <= MAX_COMPARISONS {
         return Ok(());
     }
-    let message = format!("a condition would become {count} comparisons, and one may be {MAX_COMPARISONS}");
+    let message = format!("the condition expands to {count} comparisons, and the limit is {MAX_COMPARISONS}");
     Err(Error::new(ErrorKind::LimitReached, message)
         .with_hint("join a table of values in the place of the list"))
 }

@@ -206,7 +206,7 @@ fn no_path(called: &str) -> Error {
 fn option_name(expr: &Expr) -> Result<String> {
     match expr {
         Expr::Identifier(name) => Ok(name.value.to_lowercase()),
-        other => Err(Error::invalid(format!("`{other}` is no name of an option"))),
+        other => Err(Error::invalid(format!("`{other}` is not a valid option name"))),
     }
 }
 
@@ -241,6 +241,6 @@ fn text(expr: &Expr) -> Result<String> {
 }
 
 fn no_literal(text: &str) -> Error {
-    Error::invalid(format!("`{text}` is no value of an option of a file"))
+    Error::invalid(format!("`{text}` is not a valid option value"))
         .with_hint("write a text, a number, true or false, a list of them, or names with types")
 }

@@ -274,7 +274,7 @@ fn pivot(factor: &mut TableFactor) -> Result<()> {
 fn check_pivot(column: &Expr, functions: &[ExprWithAlias], values: &[ExprWithAlias]) -> Result<()> {
     let items = functions.len().saturating_mul(values.len());
     if items > MAX_PIVOTED {
-        let message = format!("PIVOT would make {items} columns, and may make {MAX_PIVOTED}");
+        let message = format!("PIVOT would have {items} columns, and the limit is {MAX_PIVOTED}");
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("name fewer values, or aggregate with GROUP BY"));
     }
@@ -344,7 +344,7 @@ fn unpivot(factor: &mut TableFactor) -> Result<()> {
         return Err(Error::unsupported("UNPIVOT of several values at once is not supported"));
     };
     if columns.len() > MAX_UNPIVOTED {
-        let message = format!("UNPIVOT names {} columns, and may name {MAX_UNPIVOTED}", columns.len());
+        let message = format!("UNPIVOT has {} columns, and the limit is {MAX_UNPIVOTED}", columns.len());
         return Err(Error::new(ErrorKind::LimitReached, message)
             .with_hint("keep the rows of some columns at a time: `INSERT INTO … SELECT … UNPIVOT …`"));
     }

@@ -29,7 +29,7 @@ pub(super) fn part(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
 /// `a GLOB 'x*'`: the pattern as a regular expression over the whole text.
 pub(super) fn glob(expr: &Expr, pattern: &Expr) -> Result<Expr> {
     let Some(text) = text_of(pattern) else {
-        return Err(Error::unsupported("GLOB takes a pattern that is written out")
+        return Err(Error::unsupported("GLOB needs a literal pattern")
             .with_hint("compare with a regular expression: `a ~ pattern`"));
     };
     let pattern = Expr::value(Value::SingleQuotedString(of_glob(text)));
@@ -125,7 +125,7 @@ pub(super) fn similar(expr: &Expr, pattern: &Expr, escape: Option<&Value>, negat
         _ => None,
     };
     let Some(text) = text else {
-        return Err(Error::unsupported("SIMILAR TO takes a pattern that is written out")
+        return Err(Error::unsupported("SIMILAR TO needs a literal pattern")
             .with_hint("compare with a regular expression: `a ~ pattern`"));
     };
     let pattern = Expr::value(Value::SingleQuotedString(regular(text, escape)));

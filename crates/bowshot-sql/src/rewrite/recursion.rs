@@ -34,7 +34,7 @@ enum Clause {
 }
 
 fn invalid() -> Error {
-    Error::invalid("a clause behind a recursive query is not as it should be")
+    Error::invalid("invalid CYCLE or SEARCH clause of a recursive query")
         .with_hint("write `CYCLE a SET is_cycle USING way` or `SEARCH DEPTH FIRST BY a SET place`")
 }
 
@@ -185,7 +185,7 @@ impl<'a> Terms<'a> {
     fn values(&self, columns: &[Ident], term: &Select) -> Result<Vec<Expr>> {
         let values = columns.iter().map(|column| {
             let at = self.place(column).ok_or_else(|| {
-                Error::invalid(format!("column `{}` is none of the recursive query", column.value))
+                Error::invalid(format!("the recursive query has no column `{}`", column.value))
             })?;
             match term.projection.get(at) {
                 Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {

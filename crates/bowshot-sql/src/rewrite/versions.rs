@@ -127,9 +127,8 @@ fn unchangeable(factor: &TableFactor) -> Error {
         TableFactor::Table { name, .. } => name.to_string(),
         other => other.to_string(),
     };
-    Error::unsupported(format!("an earlier state of `{name}` cannot be changed")).with_hint(
-        "leave out the version; rows of an earlier state come back by `INSERT INTO … SELECT * FROM …`",
-    )
+    Error::unsupported(format!("an earlier version of `{name}` cannot be changed"))
+        .with_hint("leave out the version; restore earlier rows with `INSERT INTO … SELECT * FROM …`")
 }
 
 fn with_version(factor: &mut TableFactor) -> Result<()> {
@@ -157,7 +156,7 @@ fn with_version(factor: &mut TableFactor) -> Result<()> {
 
 fn number(expr: &Expr) -> Result<String> {
     let refused = || {
-        Error::new(ErrorKind::Syntax, format!("`{expr}` is no version of a table")).with_hint(
+        Error::new(ErrorKind::Syntax, format!("`{expr}` is not a table version")).with_hint(
             "write a number, as in `FOR VERSION AS OF 3`, or the name of a branch or a tag: `'v1'`",
         )
     };
@@ -186,10 +185,9 @@ fn time(expr: &Expr) -> Result<String> {
     match value {
         Some(Value::Placeholder(_)) => Err(parameter()),
         Some(Value::SingleQuotedString(text)) if !text.contains(MARK) => Ok(text.clone()),
-        _ => Err(Error::new(ErrorKind::Syntax, format!("`{expr}` is no point in time that is written out"))
-            .with_hint(
-                "write `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`, in UTC or with a zone as `+01:00`",
-            )),
+        _ => Err(Error::new(ErrorKind::Syntax, format!("`{expr}` is not a literal timestamp")).with_hint(
+            "write `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`, in UTC or with a zone as `+01:00`",
+        )),
     }
 }
 
@@ -205,7 +203,7 @@ fn is_moment(data_type: &DataType) -> bool {
 
 /// A statement is planned before its parameters are there, and for all that may come.
 fn parameter() -> Error {
-    Error::unsupported("which state of a table is meant cannot be a parameter")
+    Error::unsupported("the version of a table cannot be a parameter")
         .with_hint("write it out, as in `FOR VERSION AS OF 3` or `FOR TIMESTAMP AS OF '2026-01-31 12:00:00'`")
 }
 

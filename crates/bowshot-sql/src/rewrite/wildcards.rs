@@ -108,7 +108,7 @@ impl Expand<'_> {
             other => return Ok(vec![other]),
         };
         if items.is_empty() {
-            return Err(Error::invalid("no column fits the list of columns"));
+            return Err(Error::invalid("no column matches the list of columns"));
         }
         Ok(items)
     }

@@ -28,7 +28,7 @@ use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::TokenWithSpan;
 
-/// See the module.
+/// A statement about the server or the session.
 #[derive(Debug, Clone)]
 pub enum Utility {
     /// `SHOW …`

@@ -8,7 +8,7 @@ use bowshot_api::{Error, Result};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
 
-/// See the module. Those that SHOW answers too come as that.
+/// A supported PRAGMA. Those that SHOW answers too come as that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pragma {
     /// `PRAGMA version`
@@ -33,8 +33,9 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
         "show_tables" => Show::all(Shown::Tables { full: false }, RowFilter::All).into(),
         "show_tables_expanded" => Show::all(Shown::AllTables, RowFilter::All).into(),
         name => {
-            return Err(Error::unsupported(format!("PRAGMA {name} is not supported"))
-                .with_hint("`SHOW ALL` lists what a session can set, with `SET name = value`"));
+            return Err(Error::unsupported(format!("PRAGMA {name} is not supported")).with_hint(
+                "`SHOW ALL` lists the settings of a session; change them with `SET name = value`",
+            ));
         }
     };
     if words.take_token(&Token::LParen) && !words.take_token(&Token::RParen) {

@@ -14,9 +14,7 @@ use sqlparser::tokenizer::Token;
 pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
     words.take("prepare");
     if words.peek().as_deref() == Some("transaction") {
-        return Err(
-            Error::unsupported("transactions of two phases are not supported").with_hint("use COMMIT")
-        );
+        return Err(Error::unsupported("two-phase commit is not supported").with_hint("use COMMIT"));
     }
     let name = words.single()?;
     let mut types = Vec::new();

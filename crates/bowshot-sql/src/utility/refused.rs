@@ -23,7 +23,7 @@ pub(crate) fn check(words: &StatementParser<'_>) -> Result<()> {
 
 const FILES: &str = "serve files and folders with `bowshot serve NAME=PATH`";
 const BUILT_IN: &str = "what Bowshot can do is built in; there is nothing to load";
-const ALL_RIGHTS: &str = "the operator decides who may connect: see `access.users` in the configuration";
+const ACCESS: &str = "use CREATE USER, CREATE ROLE, GRANT and REVOKE";
 
 /// First words of statements that there are none of: word, reason, what to do instead.
 const REFUSED: &[(&str, &str, &str)] = &[
@@ -55,9 +55,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "NOTIFY is not supported: there are no notifications",
         "ask `system.table_history` for changes",
     ),
-    ("reassign", "REASSIGN is not supported: tables have no owners", ALL_RIGHTS),
+    ("reassign", "REASSIGN is not supported", "use `ALTER TABLE t OWNER TO …`"),
     ("reindex", "REINDEX is not supported: there are no indexes", "statistics are kept with the rows"),
-    ("security", "SECURITY LABEL is not supported", ALL_RIGHTS),
+    ("security", "SECURITY LABEL is not supported", ACCESS),
     ("unlisten", "UNLISTEN is not supported: there are no notifications", "there is nothing to undo"),
     ("unlock", "UNLOCK is not supported", "locks of rows end with their transaction"),
 ];
@@ -106,27 +106,19 @@ const THINGS: &[(&str, &str, &str)] = &[
         "there are no indexes",
         "declare it with the table, which keeps rows unique: `CREATE TABLE t (…, UNIQUE (a))`",
     ),
-    ("function", "functions are made anew instead", "write all of it: `CREATE OR REPLACE FUNCTION`"),
+    ("function", "functions are replaced as a whole", "use `CREATE OR REPLACE FUNCTION`"),
     ("procedure", "procedures cannot be created", "send the statements one by one"),
-    ("aggregate", "aggregates cannot be created", "the functions that there are: `SHOW FUNCTIONS`"),
+    ("aggregate", "aggregate functions cannot be created", "the functions that there are: `SHOW FUNCTIONS`"),
     ("trigger", "triggers cannot be created", "change both tables in one transaction"),
-    ("event", "events cannot be created", "let a scheduler of the operating system send the statement"),
-    ("role", "roles cannot be managed by SQL", ALL_RIGHTS),
-    ("user", "users cannot be managed by SQL", ALL_RIGHTS),
-    ("group", "groups cannot be managed by SQL", ALL_RIGHTS),
-    (
-        "policy",
-        "there are no policies for rows",
-        "show rows through a view that compares a column with `current_user`",
-    ),
+    ("event", "events cannot be created", "send the statement from a scheduler, such as cron"),
+    ("role", "roles have no options", ACCESS),
+    ("user", "users have a password and attributes only", ACCESS),
+    ("group", "groups are roles", ACCESS),
+    ("policy", "the syntax differs", "write `CREATE ROW POLICY name ON table FOR role USING (condition)`"),
     ("rule", "rules cannot be created", "write the query into a view"),
     ("extension", "there are no extensions", BUILT_IN),
     ("language", "there are no procedural languages", BUILT_IN),
-    (
-        "secret",
-        "its values are never read, and so not changed one by one",
-        "write all of them: `CREATE OR REPLACE SECRET`",
-    ),
+    ("secret", "secrets are replaced as a whole", "use `CREATE OR REPLACE SECRET`"),
     ("server", "foreign servers are not supported", FILES),
     ("foreign", "foreign tables are not supported", FILES),
     ("tablespace", "there are no tablespaces", "tables are in the data folder of the server"),

@@ -2,7 +2,7 @@
 
 use bowshot_api::Notice;
 
-/// See the module.
+/// A statement that the session runs itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStatement {
     /// `SET name = value`, for each name; the default where there is no value.
@@ -11,7 +11,7 @@ pub enum SessionStatement {
     SetLocal(Vec<Assignment>),
     /// `RESET ALL`
     ResetAll,
-    /// `USE`: catalog and schema of names that do not say theirs.
+    /// `USE`: catalog and default schema of unqualified names.
     Use { catalog: String, schema: String },
     /// `DISCARD ALL`, `DISCARD TEMP`, `DISCARD PLANS`
     Discard(Discarded),

@@ -37,7 +37,7 @@ fn reset(mut words: StatementParser<'_>) -> Result<SessionStatement> {
 fn set(words: &mut StatementParser<'_>) -> Result<SessionStatement> {
     if words.take("global") || words.take("persist") {
         return Err(Error::unsupported("SET GLOBAL is not supported")
-            .with_hint("SET is about the session; what is about the server is in its configuration"));
+            .with_hint("SET GLOBAL is not supported: settings of the server are in its configuration"));
     }
     if words.take_any(&["variable", "var"])
         || matches!(words.peek().as_deref(), Some(word) if is_user_variable(word))
@@ -84,7 +84,7 @@ fn special(words: &mut StatementParser<'_>, session: bool) -> Result<Option<Sess
     if words.take("role") || (session && words.take("authorization")) {
         return match value(words)?.map(|role| role.to_ascii_lowercase()).as_deref() {
             None | Some("none") => Ok(Some(SessionStatement::Nothing)),
-            Some(_) => Err(Error::unsupported("a session keeps the user that it began with")
+            Some(_) => Err(Error::unsupported("the user of a session cannot be changed")
                 .with_hint("connect as the other user")),
         };
     }
@@ -255,7 +255,7 @@ fn name(words: &mut StatementParser<'_>) -> Result<String> {
     let lower = name.to_ascii_lowercase();
     if lower.starts_with("global.") {
         return Err(Error::unsupported("SET GLOBAL is not supported")
-            .with_hint("SET is about the session; what is about the server is in its configuration"));
+            .with_hint("SET GLOBAL is not supported: settings of the server are in its configuration"));
     }
     for scope in ["session.", "local."] {
         if lower.starts_with(scope) {

@@ -8,7 +8,7 @@ use bowshot_api::Result;
 use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
+/// A SHOW statement.
 #[derive(Debug, Clone)]
 pub struct Show {
     pub shown: Shown,

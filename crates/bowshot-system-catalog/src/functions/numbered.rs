@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// See the module. It is filled at the first question.
+/// Tables and types by OID. It is filled at the first question.
 #[derive(Debug, Default)]
 pub(crate) struct Numbered {
     tables: OnceCell<HashMap<i64, EntryName>>,

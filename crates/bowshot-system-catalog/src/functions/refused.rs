@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use datafusion::scalar::ScalarValue;
 
 pub(crate) static FUNCTIONS: &[FunctionSpec] = &[spec("benchmark", (2, 2), LONG, |_| {
-    refused("benchmark", "`EXPLAIN ANALYZE` tells where the time of a query goes")
+    refused("benchmark", "`EXPLAIN ANALYZE` shows where the time of a query goes")
 })];
 
 fn refused(name: &str, hint: &str) -> Result<ScalarValue> {

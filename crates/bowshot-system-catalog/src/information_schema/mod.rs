@@ -65,7 +65,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     all().map(|defined| defined.name).chain(OF_FUNCTIONS)
 }
 
-/// See the module.
+/// The schema `information_schema`.
 #[derive(Debug)]
 pub struct InformationSchema(pub Arc<CatalogView>);
 

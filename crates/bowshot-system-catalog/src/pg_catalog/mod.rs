@@ -60,7 +60,7 @@ pub fn find(name: &str) -> Option<&'static Defined> {
     all().find(|defined| defined.name == name)
 }
 
-/// See the module.
+/// The schema `pg_catalog`.
 #[derive(Debug)]
 pub struct PgCatalog(pub Arc<CatalogView>);
 

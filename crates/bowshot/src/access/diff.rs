@@ -242,7 +242,7 @@ pub(super) fn rights_of(rights: &[String]) -> Result<BTreeSet<String>, String> {
             None if right == "ALL" => found.extend(known().map(str::to_owned)),
             None => {
                 return Err(format!(
-                    "`{right}` is no right; those are ALL, {}",
+                    "unknown right `{right}`: expected ALL, {}",
                     known().collect::<Vec<_>>().join(", ")
                 ));
             }

@@ -163,7 +163,7 @@ fn rights(
             }
         };
         if rights.is_empty() || to.is_empty() || columns.as_ref().is_some_and(Vec::is_empty) {
-            return Err(format!("a grant on `{}` gives nothing, or to nobody", at.join(".")));
+            return Err(format!("the grant on `{}` has no rights or no grantees", at.join(".")));
         }
         let given = if at.len() > 3 { of_model(&rights)? } else { rights_of(&rights)? };
         let of_columns = |right: &String| ["SELECT", "INSERT", "UPDATE"].contains(&right.as_str());
@@ -171,7 +171,7 @@ fn rights(
             return Err("`columns` are for SELECT, INSERT and UPDATE on a table alone".to_owned());
         }
         if grantable && to.iter().any(|grantee| grantee == "public") {
-            return Err("what everybody has, nobody hands on: `grantable` is not for `public`".to_owned());
+            return Err("`grantable` cannot be set for `public`".to_owned());
         }
         let columns: Option<BTreeSet<String>> = columns.map(|names| names.into_iter().collect());
         for grantee in to {
@@ -205,7 +205,7 @@ fn of_model(rights: &[String]) -> Result<BTreeSet<String>, String> {
             "EXECUTE" | "SELECT" | "USAGE" => (true, false),
             "OWN" => (false, true),
             "ALL" => (true, true),
-            other => return Err(format!("`{other}` is no right on a model; those are EXECUTE, OWN and ALL")),
+            other => return Err(format!("unknown right `{other}` on a model: expected EXECUTE, OWN or ALL")),
         };
         found.extend(ask.then(|| "SELECT".to_owned()));
         found.extend(own.then(|| "OWN".to_owned()));
@@ -236,7 +236,7 @@ fn masks(
 /// An empty list would mean everybody, which is written by omitting the list.
 fn policy(column: Option<String>, roles: Option<Vec<String>>, using: String) -> Result<Policy, String> {
     if roles.as_ref().is_some_and(Vec::is_empty) {
-        return Err("a policy is `for` nobody; leave `for` out to have it for everybody".to_owned());
+        return Err("a policy has an empty `for`; leave `for` out to apply it to everybody".to_owned());
     }
     let roles = roles.unwrap_or_default().into_iter().map(checked).collect::<Result<_, _>>()?;
     Ok(Policy { column, roles, using })

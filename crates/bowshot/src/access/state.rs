@@ -36,8 +36,8 @@ impl State {
             .context("the server does not say where a session begins")?;
         let mut state = Self { user, place: [catalog, schema], ..Self::default() };
         let rules = ask(client, "SELECT kind, definition FROM system.access_rules").await;
-        for row in
-            rules.context("the rules are told to admins, by servers that have users and a data folder")?
+        for row in rules
+            .context("access rules are readable by admins only, on a server with users and a data folder")?
         {
             let [kind, definition] =
                 <[String; 2]>::try_from(row).map_err(|_| anyhow!("a rule is not complete"))?;
@@ -116,7 +116,7 @@ pub(super) async fn ask(client: &Client, sql: &str) -> Result<Vec<Vec<String>>> 
             batch.columns().iter().map(|column| cast(column, &DataType::Utf8)).collect::<Result<_, _>>()?;
         let columns: Option<Vec<&StringArray>> =
             columns.iter().map(|column| column.as_any().downcast_ref()).collect();
-        let columns = columns.context("the server's answer is no text")?;
+        let columns = columns.context("the server's answer is not text")?;
         rows.extend(
             (0..batch.num_rows())
                 .map(|row| columns.iter().map(|column| column.value(row).to_owned()).collect::<Vec<_>>()),

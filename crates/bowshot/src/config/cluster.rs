@@ -49,8 +49,8 @@ impl ClusterSettings {
         let has_files = self.authority.is_some() || self.certificate.is_some() || self.key.is_some();
         if self.listen == Listen::Off {
             return match has_files || !self.join.is_empty() || !self.advertise.is_empty() {
-                true => Err(Usage::new("the server has settings of a cluster, but no port for one")
-                    .with_hint("say with `--cluster HOST:PORT` where other nodes reach this one")),
+                true => Err(Usage::new("the configuration has cluster settings, but no cluster port")
+                    .with_hint("set the address for other nodes with `--cluster HOST:PORT`")),
                 false => Ok(None),
             };
         }
@@ -61,13 +61,14 @@ impl ClusterSettings {
                 key: key.clone(),
             })),
             ((None, None, None), Some(secret)) => Ok(Some(Security::SharedSecret(secret.clone()))),
-            ((None, None, None), None) => Err(Usage::new("nothing says which nodes belong to the cluster")
+            ((None, None, None), None) => Err(Usage::new("the cluster has neither certificates nor a shared \
+                secret")
                 .with_hint(
                     "make certificates with `bowshot cluster init` and name them in `[cluster.tls]`, or, on one machine, set \
                      `BOWSHOT_CLUSTER_SECRET`",
                 )),
             (_, Some(_)) => Err(Usage::new("a cluster has certificates or a shared secret, not both")
-                .with_hint("leave `cluster.secret` away: certificates are the stronger proof")),
+                .with_hint("remove `cluster.secret`: certificates are stronger")),
             (_, None) => Err(Usage::new("a node needs its certificate, its key and the authority of its cluster")
                 .with_hint("set `authority`, `certificate` and `key` of `[cluster.tls]`")),
         }

@@ -113,7 +113,9 @@ fn take_databases(table: &mut Table, folder: Option<&Path>) -> Result<Databases,
         Some(_) => return Err("`databases` is a list of tables, each begun with `[[databases]]`".to_owned()),
     };
     for entry in entries {
-        let Value::Table(entry) = entry else { return Err("an entry of `databases` is no table".to_owned()) };
+        let Value::Table(entry) = entry else {
+            return Err("an entry of `databases` is not a table".to_owned());
+        };
         let value = |(key, value): (String, Value)| match raw(&format!("databases.{key}"), value)? {
             Raw::One(text) => Ok((key, vec![text])),
             Raw::Many(texts) => Ok((key, texts)),
@@ -132,7 +134,7 @@ fn take_databases(table: &mut Table, folder: Option<&Path>) -> Result<Databases,
 
 fn place(entry: Value) -> Result<PlaceSettings, String> {
     let Value::Table(entry) = entry else {
-        return Err("an entry of `object_store.places` is no table".to_owned());
+        return Err("an entry of `object_store.places` is not a table".to_owned());
     };
     let mut place = PlaceSettings::default();
     for (key, value) in entry {
@@ -156,7 +158,7 @@ fn raw(name: &str, value: Value) -> Result<Raw, String> {
         Value::Array(items) => {
             let texts = items.into_iter().map(|item| match item {
                 Value::String(text) => Ok(text),
-                _ => Err(format!("`{name}` is not a list of texts")),
+                _ => Err(format!("`{name}` is not a list of strings")),
             });
             Ok(Raw::Many(texts.collect::<Result<_, _>>()?))
         }

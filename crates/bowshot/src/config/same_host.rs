@@ -49,8 +49,10 @@ impl SameHostSettings {
     pub(super) fn check(&self, certificates_required: bool) -> Result<(), Usage> {
         if matches!(self.place()?, LocalSocket::At(_)) && certificates_required {
             // Nobody shows a certificate there.
-            return Err(Usage::new("nobody is to connect without a certificate, and the socket takes none")
-                .with_hint("leave `same_host.socket` away, or make `tls.client_certificates` optional"));
+            return Err(Usage::new(
+                "`tls.client_certificates` is `required`, and connections of the socket have no certificates",
+            )
+            .with_hint("remove `same_host.socket`, or set `tls.client_certificates` to `optional`"));
         }
         Ok(())
     }

@@ -48,101 +48,118 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "mysql_cleartext": Truth(mysql_cleartext) =
         "let the MySQL front end ask for passwords over connections of other machines that are not encrypted";
     "data" "--data": Data(data) =
-        "folder of durable tables, made if need be; `memory`, or nothing: tables end with the server";
+        "folder of durable tables, created if missing; without it, or with `memory`, tables are lost when \
+         the server stops";
     "dialect" "--dialect": Dialect(dialect) = "SQL dialect of new sessions";
     "ports_file" "--ports-file": Path(ports_file) =
-        "file that is written when the server is ready: its addresses and process id as JSON; removed at the end";
-    "insecure" "--insecure": Truth(insecure) = "listen beyond this machine although no users are configured";
+        "file with the addresses and the process id as JSON, written when the server is ready and removed \
+         when it stops";
+    "insecure" "--insecure": Truth(insecure) = "allow listening beyond the loopback interface without users";
     "log" "--log": Text(log) = "what is logged: a level, or TARGET=LEVEL pairs with commas between";
     "log_format" "--log-format": LogFormat(log_format) = "how the log looks";
     "log_file": Path(logged.file) =
-        "file of the log; on stderr when empty; opened again at SIGHUP, and within a minute when it was moved";
+        "log file; empty: stderr; opened again at SIGHUP, and within a minute after it was moved";
     "log_max_bytes": LongSize(logged.max_bytes) =
-        "size of that file at which it is set aside as `.1`, what was `.1` as `.2`, and the next one begun; at no size when 0";
-    "log_daily": Truth(logged.daily) = "whether it is set aside at the end of each day (UTC), too";
-    "log_keep": Count(logged.keep, 1) = "files that were set aside and stay; older ones are removed";
+        "size at which the log file is rotated to `.1` (`.1` to `.2` and so on); 0: never";
+    "log_daily": Truth(logged.daily) = "also rotate the log file at the end of each day (UTC)";
+    "log_keep": Count(logged.keep, 1) = "rotated log files to keep; older ones are removed";
     "log_slow_after": Duration(logged.slow_after) =
-        "the log has a line with the text, without passwords, of each statement that took this long from its arrival to its end; none when 0";
+        "log each statement that takes at least this long from arrival to end, with its text but without \
+         passwords; 0: none";
     "metrics_query_tags": Truth(logged.count_tags) =
         "count statements by their `query_tag` at `/metrics`, where everybody can read it: the first 100 tags, and `other`";
     "tls.certificate" "--tls-certificate": Path(tls.certificate) =
-        "file with the server's certificate and those that lead to its authority (PEM): Flight SQL, PostgreSQL and MySQL speak TLS only, HTTP with other machines for SQL; read again when it changes";
+        "file with the server's certificate chain (PEM); with it, Flight SQL, PostgreSQL and MySQL accept \
+         TLS only, and HTTP accepts SQL from other machines over TLS only; reloaded when it changes";
     "tls.key" "--tls-key": Path(tls.key) =
         "file with the private key of that certificate (PEM, without a password)";
     "tls.client_authority" "--tls-client-authority": Path(tls.client_authority) =
-        "file with the certificates of the authorities (PEM) whose certificates say who a client is, at every front end; read again when it changes";
+        "file with the CA certificates (PEM) that issue client certificates, for every front end; reloaded \
+         when it changes";
     "tls.client_revoked": Path(tls.client_revoked) =
-        "file with the lists of certificates that these authorities have revoked (PEM); with it, a certificate that no list in date covers is refused; read again when it changes";
+        "file with the certificate revocation lists (PEM) of these CAs; with it, a certificate that no \
+         current list covers is refused; reloaded when it changes";
     "tls.client_certificates": Text(tls.client_certificates) =
-        "whether clients need a certificate: `optional`, so that passwords and tokens do too, or `required`, so that nobody connects without one";
+        "`optional`: clients log in with a certificate, a password or a token; `required`: every client \
+         needs a certificate";
     "tls.client_name": Text(tls.client_name) =
         "which name of a certificate is the user's: `common_name` of its subject, or `email` or `dns` of its alternative names; there must be exactly one";
     "cluster.listen" "--cluster": Listen(cluster.listen) =
-        "address of the internal port, over which the nodes of a cluster reach one another; off: the server is alone";
+        "address of the internal port for the nodes of a cluster; off: no cluster";
     "cluster.join" "--join": Text(cluster.join) =
-        "HOST:PORT of nodes of the cluster that are asked first, with commas between; they tell of the others";
+        "seed nodes of the cluster, HOST:PORT, comma-separated; the other nodes are discovered through them";
     "cluster.advertise" "--advertise": Text(cluster.advertise) =
-        "HOST:PORT under which other nodes reach the internal port; where it listens, when empty";
+        "HOST:PORT under which other nodes reach the internal port; empty: the address that it listens on";
     "cluster.public": Text(cluster.public) =
         "URI under which clients reach this node's Flight SQL front end, such as grpc+tls://one.example.org:50051; when empty, the host of `cluster.advertise` or `cluster.listen` with that front end's port";
     "cluster.tls.authority": Path(cluster.authority) =
-        "file with the certificate of the cluster's own authority (PEM): whoever has a certificate of it for a node is one";
+        "file with the CA certificate of the cluster (PEM): every holder of a node certificate of this CA \
+         is a node";
     "cluster.tls.certificate": Path(cluster.certificate) =
         "file with this node's certificate (PEM), as `bowshot cluster init` and `bowshot cluster add-node` make it";
     "cluster.tls.key": Path(cluster.key) =
         "file with the private key of that certificate (PEM, without a password)";
     "cluster.secret": Secret(cluster.secret) =
-        "instead of certificates, for nodes on one machine: what all of them know, 16 bytes or more; not on the command line";
-    "cluster.heartbeat": Duration(cluster.heartbeat) = "how often each node asks every other one";
+        "shared secret of at least 16 bytes, instead of certificates, for nodes on one machine; refused on \
+         the command line";
+    "cluster.heartbeat": Duration(cluster.heartbeat) = "interval of heartbeats between nodes";
     "cluster.suspect_after": Duration(cluster.suspect_after) =
-        "how long a node may be silent before it gets no more work";
+        "time without a heartbeat after which a node gets no new work";
     "cluster.dead_after": Duration(cluster.dead_after) =
-        "how long a node may be silent before it counts as gone";
+        "time without a heartbeat after which a node counts as lost";
     "cluster.bytes_per_thread": LongSize(cluster.bytes_per_thread) =
-        "bytes of files for each thread of a node from which on a query is worth another node";
+        "bytes of files per thread of a node above which a query uses one more node";
     "same_host.socket" "--local-socket": Text(same_host.socket) =
-        "Unix socket over which Flight SQL clients on this machine get and send rows in shared memory: a path, `none`, or `auto`, which is a place of the server's own (below `XDG_RUNTIME_DIR` where that is set) while Flight SQL listens on this machine alone";
+        "Unix socket over which Flight SQL clients on this machine exchange rows in shared memory: a path, \
+         `none`, or `auto` (a path that the server chooses, below `XDG_RUNTIME_DIR` if set, while Flight \
+         SQL listens on the loopback interface only)";
     "same_host.connection_bytes": LongSize(same_host.connection_bytes) =
-        "shared memory that one connection may have mapped and not given back; further rows come through the socket; nothing is mapped when 0";
-    "same_host.user_bytes": LongSize(same_host.user_bytes) = "the same for all connections of a user";
+        "shared memory that one connection may hold; further rows are sent through the socket; 0: no shared \
+         memory";
+    "same_host.user_bytes": LongSize(same_host.user_bytes) = "shared memory that all connections of a user \
+        may hold";
     "same_host.total_bytes": LongSize(same_host.total_bytes) =
-        "the same for all, at most a quarter of the machine's memory and of `limits.memory_bytes`";
+        "shared memory that all connections may hold, at most a quarter of the machine's memory and of \
+         `limits.memory_bytes`";
     "access.users_file" "--users-file": Path(users_file) =
         "TOML file with [[users]] (name, password_hash; roles, admin, attributes), [[tokens]] (user, sha256; roles, admin), [[jwt]] (issuer, audiences …) and [[ldap]] (url …); the configuration file may hold them too, as [[access.users]] and so on";
     "access.enforced": Truth(enforced) =
-        "whether users need rights even before there is any rule: nobody but admins sees a table then";
+        "deny by default even before the first access rule exists: only admins see tables";
     "access.token_timeout": Duration(access_options.token_timeout) =
-        "how long a token is valid that the server issued at login";
+        "lifetime of tokens that the server issues at login";
     "access.max_tokens_per_user": Count(access_options.max_tokens_per_user, 1) =
-        "issued tokens that a user may hold; one more ends the oldest";
+        "issued tokens per user; one more revokes the oldest";
     "access.max_password_checks": Count(access_options.max_password_checks, 1) =
         "passwords checked at once; each check takes a core and 19 MiB for tens of milliseconds";
     "access.decision_url": Text(decider.url) =
-        "address of a service that decides on each statement beside the rules (https, or http on this machine); without a decision nothing runs";
+        "address of a policy service that must also allow each statement (https, or http on this machine); \
+         without its decision no statement runs";
     "access.decision_timeout": Duration(decider.timeout) =
-        "how long that decision may take; later there is none";
+        "timeout of one decision; a statement without a decision is refused";
     "access.decision_connections": Count(decider.max_connections, 1) =
-        "decisions that are asked for at once; more wait, within the timeout";
+        "concurrent requests to the policy service; more wait, within the timeout";
     "access.decision_cache": Duration(decider.cache) =
-        "how long a decision holds for the very same question, of the same user about the same things; 0 asks each time";
+        "how long a decision is cached for the same user, action and objects; 0: not cached";
     "access.decision_ca_file": Path(decider.ca_file) =
-        "authorities that vouch for that service (PEM), in place of those of this machine";
-    "access.decision_token": Secret(decider.token) = "bearer token that is shown to that service";
+        "file with the CA certificates (PEM) for the policy service, instead of those of this machine";
+    "access.decision_token": Secret(decider.token) = "bearer token that is sent to the policy service";
     "audit.file": Path(audit_file) =
-        "file of the audit trail, one JSON object a line with the hash of the one before: who, what, which tables, whether it was allowed, rows, time; none is written without it";
+        "audit file, one JSON object a line with the hash of the line before: user, statement, tables, \
+         decision, rows, time; empty: no audit trail";
     "audit.max_bytes": LongSize(audit_max_bytes) =
-        "size of that file at which it is set aside under a number and the next one begun";
+        "size at which the audit file is rotated under a number";
     "audit.required": Truth(audit_required) =
-        "whether no statement is taken while the audit trail cannot be written";
+        "refuse statements while the audit trail cannot be written";
     "engine.threads": Auto(threads) =
-        "threads that run queries, and partitions of a plan; auto means one for each core";
+        "partitions of a plan; twice as many threads run queries; auto: the number of cores";
     "engine.batch_rows": Count(batch_rows, 1) = "rows of one batch between operators";
     "engine.metadata_cache_bytes": Size(metadata_cache_bytes) = "memory for Parquet footers";
     "engine.plan_cache_entries": Count(plan_cache_entries, 0) =
-        "plans of all sessions that are kept for the next run of their statement; none are when 0";
+        "plans in the plan cache, over all sessions; 0: no plan cache";
     "engine.spill_folder": Path(spill_folder) =
-        "folder for what running queries spill, on disk; `spill` in the data folder when empty, `/var/tmp` without one";
-    "engine.spill_bytes": LongSize(spill_bytes) = "disk that running queries may spill to, all together";
+        "folder on disk for spilled data of running queries; empty: `spill` in the data folder, or \
+         `/var/tmp` without one";
+    "engine.spill_bytes": LongSize(spill_bytes) = "disk space for spilled data of all running queries";
     "engine.scratch": Truth(scratch) =
         "give each session an empty catalog of its own in memory, in which it may create and change tables, in place of the served files";
     "storage.refresh": Duration(storage.refresh) =
@@ -150,7 +167,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "storage.sample_rows": Count(storage.sample_rows, 1) =
         "rows of each CSV or JSON file from which its column types are taken";
     "storage.max_files_per_table": Count(storage.max_files_per_table, 1) = "files of one table";
-    "storage.max_depth": Count(storage.max_depth, 1) = "folders below the folder of a table";
+    "storage.max_depth": Count(storage.max_depth, 1) = "greatest depth of folders below the folder of a \
+        table";
     "storage.max_open_files": Count(storage.max_open_files, 1) = "file handles kept open over all tables";
     "storage.scan_threads": Count(storage.scan_threads, 1) = "threads that read headers and footers of files";
     "storage.memory_bytes": LongSize(table_bytes) = "memory for the rows of tables that are kept in memory";
@@ -159,9 +177,11 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "storage.column_cache_bytes": LongSize(column_cache_bytes) =
         "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; nothing is kept when 0";
     "storage.tables": Text(tables.address) =
-        "place in an object store for the files of durable tables, such as s3://bucket/prefix; the catalog stays in the data folder, which has copies; the data folder alone when empty";
+        "object store location for the files of durable tables, such as s3://bucket/prefix; the catalog and \
+         cached copies stay in the data folder; empty: all files are in the data folder";
     "storage.tables_cache_bytes": LongSize(tables.cache_bytes) =
-        "disk in the data folder for copies of files of tables that are in an object store; those that nobody has read for the longest time go first";
+        "disk space in the data folder for cached copies of table files in an object store; the least \
+         recently read ones are evicted first";
     "storage.exchange_folder": Path(exchange_folder) =
         "the one folder whose files COPY may read and write, for every user; COPY is refused when empty";
     "storage.read_by_path": Truth(storage.read_by_path) =
@@ -171,103 +191,114 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "models.onnx_runtime": Path(onnx_runtime) =
         "the library of ONNX Runtime (`libonnxruntime.so`), which computes ONNX models that are no tree ensembles; without it they are refused";
     "object_store.refresh": Duration(remote.refresh) =
-        "how often what is in use of an object store is listed again";
+        "how often object store locations in use are listed again";
     "object_store.timeout": Duration(remote.timeout) =
-        "longest wait for one read, listing or part of an upload, with all attempts";
+        "timeout of one read, listing or upload part, over all attempts";
     "object_store.request_timeout": Duration(remote.request_timeout) =
-        "longest single request to an object store";
+        "timeout of one request to an object store";
     "object_store.max_retries": Count(remote.max_retries, 0) =
-        "attempts after the first, of requests that failed in a way that may pass";
+        "retries of requests that failed with a transient error";
     "object_store.max_requests": Count(remote.max_requests, 1) =
-        "requests that are open at once to one bucket";
+        "concurrent requests to one bucket";
     "object_store.cache_bytes": LongSize(remote.cache_bytes) =
-        "disk for parts of files in object stores that were read; nothing is kept when 0";
+        "disk space for the block cache of files in object stores; 0: no block cache";
     "object_store.cache_folder": Path(remote.cache_folder) =
-        "folder for them, for this server alone; `object_cache` in the data folder when empty, and without one a folder that goes with the server";
+        "folder of the block cache, used by this server only; empty: `object_cache` in the data folder, or \
+         without one a folder that is removed when the server stops";
     "object_store.read": Addresses(remote.read) =
-        "places in object stores whose files statements of administrators may read by their address: `FROM 's3://bucket/prefix/*.parquet'`, `read_csv(…)`; none when empty, whatever is served";
+        "object store locations whose files administrators may name in statements: `FROM \
+         's3://bucket/prefix/*.parquet'`, `read_csv(…)`; empty: none, whatever is served";
     "object_store.exchange": Addresses(remote.exchange) =
-        "places in object stores whose files COPY may read and write, for every user; none when empty";
+        "object store locations that COPY may read and write, for every user; empty: none";
     "object_store.endpoints": Addresses(remote.endpoints) =
         "endpoints of object stores that secrets (CREATE SECRET) may name, beside those of `[[object_store.places]]` and of the environment";
     "secrets.key": Text(secrets_key) =
-        "where the key is that seals the values of secrets: `env:NAME` or `file:PATH`, 32 bytes in Base64 or as hexadecimal digits; when empty, a file `secrets.key` in the data folder, made when it is needed";
+        "key that encrypts the values of secrets: `env:NAME` or `file:PATH`, 32 bytes in Base64 or \
+         hexadecimal digits; empty: the file `secrets.key` in the data folder, created when needed";
     "attach.places": Places(databases.attach) =
-        "places of other databases that admins may open with ATTACH: `postgres://host:port/`, `mysql://host:port/`, `grpc://host:port`, `sqlite:///folder`, `ducklake:///folder`; none when empty";
+        "locations of other databases that admins may open with ATTACH: `postgres://host:port/`, \
+         `mysql://host:port/`, `grpc://host:port`, `sqlite:///folder`, `ducklake:///folder`; empty: none";
     "drivers.postgres": Path(drivers.postgres) =
-        "the ADBC driver (a shared library) of databases of PostgreSQL that name none";
+        "ADBC driver (a shared library) for PostgreSQL databases that name none";
     "drivers.sqlite": Path(drivers.sqlite) = "the same of SQLite";
-    "drivers.duckdb": Path(drivers.duckdb) = "the same of DuckDB, whose library is its own driver";
-    "drivers.flightsql": Path(drivers.flightsql) = "the same of servers that speak Flight SQL";
+    "drivers.duckdb": Path(drivers.duckdb) = "ADBC driver for DuckDB databases that name none: DuckDB's own \
+        shared library";
+    "drivers.flightsql": Path(drivers.flightsql) = "ADBC driver for Flight SQL servers that name none";
     "join_cache.enabled": Truth(reuse.joins.enabled) =
-        "keep joins that are asked for repeatedly, and compute those that come next before they are asked for";
+        "cache repeated joins, and compute predicted ones ahead";
     "join_cache.memory_bytes": LongSize(reuse.joins.memory_bytes) =
         "memory for the rows of cached joins; computing them may take as much again";
     "join_cache.disk_bytes": LongSize(reuse.joins.disk_bytes) =
-        "disk for cached joins that have left memory or are to survive a restart";
+        "disk space for cached joins that were evicted from memory or are kept over a restart";
     "join_cache.folder": Path(reuse.joins.folder) =
         "folder for cached joins on disk, for this server alone; `join_cache` in the data folder when empty, none without a data folder";
     "join_cache.fill_after": LongCount(reuse.joins.fill_after, 1) =
-        "how often a join, or one like it, is asked for before it is cached; 1 means at once";
+        "requests for a join, or a similar one, before it is cached; 1: at once";
     "join_cache.wait": Duration(reuse.joins.wait) =
-        "how long a query waits for its join if that is being computed for the cache just then; 0 means that it goes ahead by itself";
+        "how long a query waits for a join that is being computed for the cache; 0: it computes the join \
+         itself";
     "join_cache.forecast": Truth(reuse.joins.forecast) =
         "compute joins ahead when a table appears or changes";
-    "join_cache.history": Count(reuse.joins.history, 1) = "templates of joins that are remembered";
+    "join_cache.history": Count(reuse.joins.history, 1) = "join templates in the history";
     "join_cache.fill_timeout": Duration(reuse.joins.fill_timeout) =
-        "longest computation of one join for the cache, without the time in which it steps aside";
+        "time limit for computing one join for the cache, without the time in which it is paused for queries";
     "join_cache.busy_percent": Count(reuse.joins.busy_percent, 1) =
-        "percent of one processor that computing ahead takes at most while queries run; 100 and more is no restriction";
+        "percent of one processor for computing joins ahead while queries run; 100 or more: no limit";
     "result_cache.memory_bytes": LongSize(reuse.results.memory_bytes) =
-        "memory for whole results, which are given again to whoever asks the same over unchanged tables; one result takes an eighth of it at most; nothing is kept when 0";
+        "memory for the result cache, which answers equal queries over unchanged tables; one result takes \
+         an eighth of it at most; 0: no result cache";
     "result_cache.disk_bytes": LongSize(reuse.results.disk_bytes) =
-        "disk for results that were given again once, in the folder of the tables: they survive a restart; nothing is written when 0";
+        "disk space in the data folder for cached results that were used at least once; they survive a \
+         restart; 0: none";
     "views.suggest_every": Duration(views.suggest_every) =
-        "how often the server looks in the query log for materialized views that would answer queries (`system.suggested_views`); never when 0";
+        "how often the server searches the query log for materialized views that would answer queries \
+         (`system.suggested_views`); 0: never";
     "views.automatic": Truth(views.automatic) =
-        "whether it makes such views by itself, in memory, and drops those that are of no use any more";
-    "views.memory_bytes": LongSize(views.memory_bytes) = "memory for the rows of the views that it has made";
+        "create suggested views automatically, in memory, and drop unused ones";
+    "views.memory_bytes": LongSize(views.memory_bytes) = "memory for the rows of automatically created views";
     "views.refresh_percent": Count(views.refresh_percent, 1) =
-        "percent of the time of one processor that refreshing them takes at most";
+        "percent of one processor for refreshing automatically created views";
     "views.unused_after": Duration(views.unused_after) =
-        "how long one of them stays that answers no query";
+        "how long an automatically created view is kept without answering a query";
     "traces.endpoint": Text(traces.endpoint) =
-        "collector that gets traces by OTLP over gRPC, such as http://127.0.0.1:4317; none are made when empty";
+        "collector of traces, OTLP over gRPC, such as http://127.0.0.1:4317; empty: no traces";
     "traces.sample_ratio": Share(traces.sample_ratio) =
-        "share of the calls that are traced whose callers do not say it in their `traceparent`";
+        "share of calls to trace where the caller's `traceparent` does not decide it";
     "traces.ca_file": Path(traces.ca_file) =
-        "authorities that may vouch for a collector at https, in PEM form; those of this machine when empty";
+        "file with the CA certificates (PEM) for a collector at https; empty: those of this machine";
     "traces.headers_file": Path(traces.headers_file) =
         "file with headers for the collector, one `name: value` on each line";
     "traces.timeout": Duration(traces.timeout) =
-        "how long the collector may take for one delivery, which no statement waits for";
+        "timeout of one export to the collector; statements do not wait for it";
     "traces.service_name": Text(traces.service_name) =
-        "name of this server among those that the collector knows";
+        "service name of this server in traces";
     "traces.statements": Truth(traces.statements) =
-        "whether traces have the texts of statements, without passwords";
+        "include the texts of statements in traces, without passwords";
     "limits.max_sessions": Count(limits.max_sessions, 1) = "sessions open at once";
     "limits.max_connections": Count(limits.max_connections, 1) = "client connections open at once";
     "limits.max_connections_per_address": Count(limits.max_connections_per_address, 1) =
         "client connections that one address (of IPv6, one /64 network) has open at once";
     "limits.max_running_queries": Count(limits.max_running_queries, 1) =
-        "queries that run at once; more wait in line";
+        "queries that run at once; more wait in the queue";
     "limits.max_running_queries_per_user": Count(limits.max_running_queries_per_user, 1) =
-        "queries that one user runs at once; the rest is left to other users";
+        "queries that one user runs at once";
     "limits.max_running_queries_per_session": Count(limits.max_running_queries_per_session, 1) =
         "queries that one session runs at once";
     "limits.max_queued_queries": Count(limits.max_queued_queries, 0) =
-        "queries that may wait in line; more are refused";
+        "queries that may wait in the queue; more are refused";
     "limits.max_queued_queries_per_user": Count(limits.max_queued_queries_per_user, 0) =
-        "queries of one user that may wait in line";
-    "limits.queue_timeout": Duration(limits.queue_timeout) = "longest wait in line";
+        "queries of one user that may wait in the queue";
+    "limits.queue_timeout": Duration(limits.queue_timeout) = "longest wait in the queue";
     "limits.statement_timeout": Duration(limits.statement_timeout) =
-        "longest run of one statement, from its arrival to its last batch, or to its commit if it writes, with waiting in line and planning; 0 means no limit";
+        "statement timeout, from arrival to the last batch or the commit, with queueing and planning; 0: no \
+         limit";
     "limits.planning_timeout": Duration(limits.planning_timeout) =
-        "longest planning of one statement, with what is computed of constants then; 0 means no limit of its own";
+        "planning timeout of one statement, with the evaluation of constants; 0: no separate limit";
     "limits.result_timeout": Duration(limits.result_timeout) =
-        "how long a result may lie unread before it is freed; while somebody reads it, it stays";
+        "how long an unread result is kept; one that is being read is not freed";
     "limits.reader_timeout": Duration(limits.reader_timeout) =
-        "how long a reader may leave rows lying that are ready for it; then the query ends and frees its place; 0 means no limit";
+        "how long a client may leave available rows unread before its query is ended and its slot freed; 0: \
+         no limit";
     "limits.session_timeout": Duration(limits.session_timeout) = "how long a session may stay unused";
     "limits.transaction_timeout": Duration(limits.transaction_timeout) =
         "an open transaction without a statement for this long is rolled back";
@@ -283,7 +314,8 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "limits.query_memory_bytes": Size(limits.query_memory_bytes) =
         "memory of all running queries together (sorts, joins, aggregates)";
     "limits.memory_bytes": LongSize(limits.memory_bytes) =
-        "memory of the whole process: when it is used up, statements that have more than their share end; 0 means seven eighths of what the machine or its control group has";
+        "memory of the whole process: when it is used up, statements above their share are ended; 0: seven \
+         eighths of the memory of the machine or its control group";
     "limits.max_endpoints": Count(limits.max_endpoints, 1) = "endpoints of one result";
     "limits.max_sql_bytes": Size(limits.max_sql_bytes) = "longest SQL text";
     "limits.max_message_bytes": Size(limits.max_message_bytes) = "largest message that a client may send";

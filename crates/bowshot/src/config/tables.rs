@@ -31,11 +31,14 @@ impl TableSettings {
             return Ok(());
         }
         if !is_remote(Path::new(&self.address)) {
-            return Err(Usage::new("`storage.tables` cannot be used: it is no address of an object store")
-                .with_hint("write it as `s3://bucket/prefix`"));
+            return Err(Usage::new(
+                "invalid `storage.tables`: expected the address of an object store, such as \
+                 `s3://bucket/prefix`",
+            )
+            .with_hint("write it as `s3://bucket/prefix`"));
         }
         if !matches!(data, Some(DataFolder::At(_))) {
-            return Err(Usage::new("`storage.tables` needs a data folder, which has the catalog")
+            return Err(Usage::new("`storage.tables` needs a data folder for the catalog")
                 .with_hint("name one with `--data DIR`"));
         }
         Ok(())

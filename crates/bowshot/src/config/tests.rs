@@ -140,12 +140,12 @@ fn mistakes_in_the_shape_of_the_file_are_named() {
             unknown key `flight.port` in `FOLDER/bowshot.toml`
                 `bowshot docs settings` lists all settings
             the configuration file `FOLDER/bowshot.toml` is not valid: `limits.max_sessions` is float, which no setting takes
-            the configuration file `FOLDER/bowshot.toml` is not valid: `limits.max_sessions` is not a list of texts
-            the configuration file `FOLDER/bowshot.toml` is not valid: `paths` is not a list of texts
+            the configuration file `FOLDER/bowshot.toml` is not valid: `limits.max_sessions` is not a list of strings
+            the configuration file `FOLDER/bowshot.toml` is not valid: `paths` is not a list of strings
             the configuration file `FOLDER/bowshot.toml` is not valid: line 1: key with no value, expected `=`
             the configuration file `FOLDER/bowshot.toml` is not valid: line 2: duplicate key
             the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: unknown field `password`, expected one of `name`, `password_hash`, `roles`, `admin`, `attributes`
-            the configuration file `FOLDER/bowshot.toml` is not valid: `access.user` is not a list of texts
+            the configuration file `FOLDER/bowshot.toml` is not valid: `access.user` is not a list of strings
             the configuration file `FOLDER/bowshot.toml` is not valid: in `access`: invalid type: integer `3`, expected a sequence
         "#]],
     );
@@ -196,12 +196,12 @@ fn values_of_the_wrong_form_are_named() {
             `mysql` in `FOLDER/bowshot.toml` cannot be used: expected `HOST:PORT` such as `127.0.0.1:50051` or `[::1]:0`, or `off`, not `3306`
                 `bowshot docs settings` lists all settings with their types and defaults
             nothing to serve: every front end is off
-                leave `--flight`, `--http`, `--pg` or `--mysql` on
-            a certificate needs its key, and a key its certificate
-                set both `tls.certificate` and `tls.key`, or none of them
+                enable at least one of `--flight`, `--http`, `--pg` and `--mysql`
+            a certificate and its private key must be set together
+                set both `tls.certificate` and `tls.key`, or neither
             `tls.certificate` in `FOLDER/bowshot.toml` cannot be used: expected a path
                 `bowshot docs settings` lists all settings with their types and defaults
-            `http_origins` has `https://*.example`, which is no origin of web pages
+            invalid origin `https://*.example` in `http_origins`
                 write scheme and host as browsers do: `https://example.org`, with commas between
             `http_mcp` cannot be `yes`
                 it is `auto`, `on` or `off`
@@ -283,12 +283,12 @@ fn a_cluster_has_one_proof_and_a_port() {
             "[cluster.other]\nkey = 'k'",
         ],
         expect![[r#"
-            nothing says which nodes belong to the cluster
+            the cluster has neither certificates nor a shared secret
                 make certificates with `bowshot cluster init` and name them in `[cluster.tls]`, or, on one machine, set `BOWSHOT_CLUSTER_SECRET`
-            the server has settings of a cluster, but no port for one
-                say with `--cluster HOST:PORT` where other nodes reach this one
+            the configuration has cluster settings, but no cluster port
+                set the address for other nodes with `--cluster HOST:PORT`
             a cluster has certificates or a shared secret, not both
-                leave `cluster.secret` away: certificates are the stronger proof
+                remove `cluster.secret`: certificates are stronger
             a node needs its certificate, its key and the authority of its cluster
                 set `authority`, `certificate` and `key` of `[cluster.tls]`
             unknown key `cluster.tls.keys` in `FOLDER/bowshot.toml`

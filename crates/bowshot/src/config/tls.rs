@@ -48,11 +48,11 @@ impl TlsFiles {
             }
         };
         if self.client_authority.is_some() && self.certificate.is_none() {
-            return Err(Usage::new("certificates of clients are shown over TLS alone")
+            return Err(Usage::new("client certificates need TLS")
                 .with_hint("set `tls.certificate` and `tls.key` too"));
         }
         if self.client_authority.is_none() && (required || self.client_revoked.is_some()) {
-            return Err(Usage::new("nobody vouches for certificates of clients")
+            return Err(Usage::new("client certificates need a certificate authority")
                 .with_hint("set `tls.client_authority` to the file of the authority's certificate"));
         }
         Ok(self.client_authority.is_some().then_some(ClientTrustOptions { name, required }))

@@ -65,7 +65,7 @@ impl TraceSettings {
         }
         if self.headers_file.is_some() && !self.is_encrypted() && !self.is_here() {
             return Err(Usage::new(
-                "`traces.headers_file` may have keys, and `traces.endpoint` would show them on the way",
+                "the headers in `traces.headers_file` would be sent unencrypted to `traces.endpoint`",
             )
             .with_hint("name the collector by `https://`, or run one on this machine"));
         }

@@ -15,7 +15,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     const CHECK: &str = "users";
     let found = match authenticator(config) {
         Ok(found) => found,
-        Err(error) => return vec![Line::error(CHECK, &error, "mend the users of the configuration")],
+        Err(error) => return vec![Line::error(CHECK, &error, "correct the users in the configuration")],
     };
     let mut lines = Vec::new();
     let made_by_sql = made_by_sql(config);
@@ -27,7 +27,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
         access.users.iter().any(|user| user.admin) || access.tokens.iter().any(|token| token.admin);
     let others: usize = made_by_sql.iter().filter(|user| user.admin).count();
     if !has_admin && others == 0 && access.jwt.is_empty() {
-        let remedy = "give one user `admin = true`: nobody can change rules about access else";
+        let remedy = "give one user `admin = true`: otherwise nobody can change access rules";
         lines.push(Line::doubtful(CHECK, "none of them is an admin", remedy));
     }
     let count = access.users.len() + made_by_sql.len();
@@ -62,10 +62,10 @@ fn verifiers(config: &Config, made_by_sql: &[SqlUser]) -> Option<Line> {
     }
     let shown = without.iter().take(5).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let finding = format!(
-        "{} users have no SCRAM verifier, and send PostgreSQL's clients' passwords as they are: {shown}",
+        "{} users have no SCRAM verifier, so their PostgreSQL clients send the password itself: {shown}",
         without.len()
     );
-    let remedy = "make their hashes anew with `bowshot hash-password`, or ALTER USER … PASSWORD";
+    let remedy = "create their hashes again with `bowshot hash-password`, or ALTER USER … PASSWORD";
     Some(Line::doubtful(CHECK, finding, remedy))
 }
 

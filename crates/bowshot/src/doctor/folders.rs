@@ -68,12 +68,13 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     }
     if let Some(kind) = file_system(path) {
         if matches!(kind.as_str(), "tmpfs" | "ramfs") {
-            let finding =
-                format!("`{shown}` lies in memory ({kind}): it is gone after a restart of the machine");
+            let finding = format!(
+                "`{shown}` is on a memory file system ({kind}) and is lost when the machine restarts"
+            );
             lines.push(Line::bad("data-disk", finding, "name a folder on a disk with `--data`"));
         } else if OF_OTHERS.contains(&kind.as_str()) {
             let finding =
-                format!("`{shown}` lies on another machine ({kind}), where commits may be lost or torn");
+                format!("`{shown}` is on a network file system ({kind}), where commits may be lost or torn");
             lines.push(Line::bad(
                 "data-disk",
                 finding,
@@ -115,7 +116,7 @@ fn catalog(path: &Path) -> Line {
     if !path.join("catalog.sqlite").exists() {
         if path.join("tables").read_dir().is_ok_and(|mut tables| tables.next().is_some()) {
             let remedy = "bring the folder back with `bowshot restore`";
-            return Line::bad(CHECK, "there are tables, and no catalog that knows them", remedy);
+            return Line::bad(CHECK, "the folder has tables, but no catalog", remedy);
         }
         return Line::good(CHECK, "none yet: the first start makes one");
     }
@@ -160,7 +161,7 @@ pub(super) fn others(config: &Config) -> Vec<Line> {
         .collect();
     for path in gone {
         let finding = format!("`{}` is not there", path.display());
-        lines.push(Line::bad("sources", finding, "mend the path, or take it out of `paths`"));
+        lines.push(Line::bad("sources", finding, "correct the path, or remove it from `paths`"));
     }
     lines
 }
@@ -172,7 +173,7 @@ fn spilling(folder: &Path, wanted: u64) -> Line {
         return Line::bad(CHECK, format!("`{shown}` cannot be written to: {error}"), own(folder));
     }
     if is_in_memory(nearest(folder)) {
-        let finding = format!("`{shown}` lies in memory, so that spilling saves none");
+        let finding = format!("`{shown}` is on a memory file system, so spilling saves no memory");
         return Line::doubtful(CHECK, finding, "name a folder on a disk with `engine.spill_folder`");
     }
     match free_bytes(folder) {
@@ -192,8 +193,8 @@ fn exchange(config: &Config, folder: &Path) -> Line {
         return Line::error(CHECK, &usage.into(), "name another folder with `storage.exchange_folder`");
     }
     if !folder.is_dir() {
-        let remedy = "make it, for the user of the server, or take `storage.exchange_folder` away";
-        return Line::bad(CHECK, format!("`{shown}` is no folder: every COPY fails"), remedy);
+        let remedy = "create it for the user of the server, or remove `storage.exchange_folder`";
+        return Line::bad(CHECK, format!("`{shown}` is not a folder: every COPY fails"), remedy);
     }
     match writable(folder) {
         Ok(()) => Line::good(CHECK, format!("`{shown}` can be written to, and every user may")),
@@ -203,9 +204,11 @@ fn exchange(config: &Config, folder: &Path) -> Line {
 
 fn room(check: &'static str, path: &Path) -> Line {
     let shown = path.display();
-    let remedy = "make room: the runbook says where it goes (`du`, VACUUM, spilled data)";
+    let remedy = "free space: see the runbook (`du`, VACUUM, spilled data)";
     match free_bytes(path) {
-        None => Line::doubtful(check, format!("nobody says how much room `{shown}` has"), "look with `df`"),
+        None => {
+            Line::doubtful(check, format!("cannot determine the free space of `{shown}`"), "look with `df`")
+        }
         Some(free) if free < NO_ROOM => {
             Line::bad(check, format!("`{shown}` has {} left", size(free)), remedy)
         }

@@ -42,7 +42,7 @@ pub(super) fn limits(config: &Config) -> Vec<Line> {
 fn memory(config: &Config) -> Line {
     const CHECK: &str = "memory";
     let Some(available) = available_memory() else {
-        return Line::good(CHECK, "the system does not say how much there is");
+        return Line::good(CHECK, "cannot determine the memory of the machine");
     };
     let (process, queries) = (config.limits.memory_bytes, config.limits.query_memory_bytes as u64);
     let budget = if process == 0 { available / 8 * 7 } else { process };

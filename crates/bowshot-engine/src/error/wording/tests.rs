@@ -15,7 +15,11 @@ fn messages_speak_sql() {
             "function `frobnicate` does not exist",
             "the functions are listed by `SHOW FUNCTIONS`",
         ),
-        ("Cast error: Cannot cast string 'x' to value of Int64 type", "`x` is no value of type bigint", ""),
+        (
+            "Cast error: Cannot cast string 'x' to value of Int64 type",
+            "`x` is not a value of type bigint",
+            "",
+        ),
         (
             "Cannot coerce arithmetic expression Int64 + Utf8 to valid types",
             "there is no such operator: bigint + text",
@@ -56,7 +60,7 @@ fn messages_speak_sql() {
         ),
         (
             "Cast error: Cannot cast string 'NaN' to value of Decimal128(38, 10) type",
-            "`NaN` cannot be kept: a numeric is neither NaN nor infinity",
+            "cannot store `NaN`: a numeric cannot be NaN or infinity",
             "use DOUBLE PRECISION",
         ),
         ("Cannot compare Struct(\"a\": Int64) here", "Cannot compare Struct(\"a\": bigint) here", ""),

@@ -48,7 +48,7 @@ pub(crate) fn spelled_out(select: &mut Select, order: Option<&mut OrderBy>) -> R
 
 fn unclear() -> Error {
     Error::unsupported(
-        "the columns of this `FULL JOIN` or `RIGHT JOIN` with `USING` or `NATURAL` are not clear",
+        "the columns of this `FULL JOIN` or `RIGHT JOIN` with `USING` or `NATURAL` cannot be resolved",
     )
     .with_hint("write the condition with `ON`, and name the side of each column")
 }

@@ -65,8 +65,11 @@ impl EngineSession {
                 done => return done,
             }
         }
-        Err(Error::new(ErrorKind::Conflict, format!("other writers were first {MAX_ATTEMPTS} times"))
-            .with_hint("run the transaction again"))
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("the commit conflicted with other writers {MAX_ATTEMPTS} times"),
+        )
+        .with_hint("run the transaction again"))
     }
 
     /// The state in which the views show their tables, those before others that read them.
@@ -91,7 +94,7 @@ impl EngineSession {
             };
             let Some(next) = waiting.iter().position(|view| !is_read(view)) else {
                 return Err(Error::invalid(
-                    "materialized views that commits refresh read one another in a circle",
+                    "materialized views that are refreshed on commit depend on one another in a cycle",
                 )
                 .with_hint("set one of them to `REFRESH MANUAL` first"));
             };
@@ -182,14 +185,11 @@ fn cannot_refresh(name: &EntryName, error: Error, access: &Access) -> Error {
     let failure = Error::new(
         kind,
         if access.may_table(Privilege::Own, name) {
-            format!(
-                "materialized view `{name}`, which commits refresh, cannot be refreshed: {}",
-                error.message()
-            )
+            format!("cannot refresh materialized view `{name}` on commit: {}", error.message())
         } else if access.sees(name) {
-            format!("materialized view `{name}`, which commits refresh, cannot be refreshed")
+            format!("cannot refresh materialized view `{name}` on commit")
         } else {
-            "a materialized view that the commit refreshes cannot be refreshed".to_owned()
+            "cannot refresh a materialized view on commit".to_owned()
         },
     );
     let failure = if error.kind() == ErrorKind::NotFound {

@@ -114,8 +114,8 @@ impl Engine {
         match &pipe.owner {
             Some(owner) if self.has_user(owner) => Ok(Principal::user(owner)),
             None if !self.is_guarded() => Ok(Principal::anonymous()),
-            _ => Err(Error::new(ErrorKind::Denied, "who has made the pipe is no user")
-                .with_hint("drop it, and let an administrator make it anew")),
+            _ => Err(Error::new(ErrorKind::Denied, "the creator of the pipe is not a user any more")
+                .with_hint("drop it, and let an administrator create it again")),
         }
     }
 }

@@ -162,7 +162,7 @@ impl Engine {
             None if !self.is_guarded() => Ok(Principal::anonymous()),
             Some(owner) => Err(Error::new(
                 ErrorKind::Denied,
-                format!("`{owner}`, who owns the view, is no user or role"),
+                format!("the owner `{owner}` of the view is not a user or role"),
             )
             .with_hint(format!("give it to one: `ALTER MATERIALIZED VIEW {name} OWNER TO …`"))),
             None => Err(Error::new(ErrorKind::Denied, "nobody owns the view")

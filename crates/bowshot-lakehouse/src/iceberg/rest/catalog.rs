@@ -33,7 +33,7 @@ const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 type Names = Arc<Vec<(String, String)>>;
 type Slots = HashMap<(String, String), Arc<tokio::sync::Mutex<Slot>>>;
 
-/// See the module.
+/// A REST catalog with its cached answers.
 #[derive(Debug)]
 pub struct IcebergCatalog {
     settings: Arc<IcebergSettings>,

@@ -17,9 +17,9 @@ pub(super) enum CatalogFault {
     Refused(u16),
     #[error("answers with status {0}")]
     Status(u16),
-    #[error("says that what is to be changed is not as it was")]
+    #[error("reports a conflict with another change")]
     Conflict,
-    #[error("answers with what is not understood: {0}")]
+    #[error("returned an invalid response: {0}")]
     Strange(&'static str),
     #[error("cannot be asked: {0}")]
     Settings(String),
@@ -68,7 +68,7 @@ fn asked(fault: &Fault) -> String {
         Fault::Late(limit) => format!("has not answered within {} s", limit.as_secs_f64()),
         Fault::Status(status) => format!("answers with status {status}"),
         Fault::Strange(what) => format!("cannot be used: {what}"),
-        Fault::Stopped => "is asked no more, since the server ends".to_owned(),
+        Fault::Stopped => "is not called any more: the server is stopping".to_owned(),
         _ => "cannot be reached, or the connection to it broke".to_owned(),
     }
 }

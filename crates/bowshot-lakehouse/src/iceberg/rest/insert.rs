@@ -113,9 +113,7 @@ impl IcebergCatalog {
         }
         let conflict = Error::new(
             ErrorKind::Conflict,
-            format!(
-                "others have changed `{name}` each of the {ATTEMPTS} times that the statement was to be committed"
-            ),
+            format!("the commit of `{name}` conflicted with other writers {ATTEMPTS} times"),
         );
         Err(discarded(append, conflict.with_hint("run the statement again")).await)
     }
@@ -229,7 +227,7 @@ async fn discarded(append: Append, error: Error) -> Error {
 }
 
 pub(super) fn made_anew(name: &str) -> Error {
-    let message = format!("`{name}` has become another table since the statement has begun");
+    let message = format!("`{name}` was replaced by another table while the statement ran");
     Error::new(ErrorKind::Conflict, message).with_hint("run the statement again")
 }
 

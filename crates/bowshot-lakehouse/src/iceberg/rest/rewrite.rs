@@ -20,7 +20,7 @@ const MOST_OF_FILE: u64 = 4;
 /// Rows of a table that are deleted so at most, of which more than twice as many are not read any more.
 const MOST_IN_PLACE: u64 = MAX_DELETED as u64 / 2;
 
-/// See the module.
+/// An UPDATE, DELETE or MERGE of a table in a catalog.
 #[derive(Debug)]
 pub struct IcebergRewrite {
     catalog: Arc<IcebergCatalog>,

@@ -17,7 +17,7 @@ const FRESH: Duration = Duration::from_secs(1);
 
 type Slot = tokio::sync::Mutex<Option<Listed>>;
 
-/// See the module.
+/// The spellings of table names that a catalog lists.
 #[derive(Debug)]
 pub(super) struct Spellings {
     believed: Duration,

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// See the module.
+/// The snapshot of one statement.
 #[derive(Debug)]
 pub(in super::super) struct Append {
     id: i64,
@@ -119,7 +119,7 @@ impl Append {
         }
         match (&self.removed, before) {
             (Some(removed), _) if parent != removed.from => {
-                let message = "others have changed the table since the statement has read it";
+                let message = "another writer changed the table after the statement read it";
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("run the statement again"));
             }
             (Some(removed), _) => manifests.extend(removed.manifests(sequence)),

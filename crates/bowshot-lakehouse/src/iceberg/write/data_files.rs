@@ -33,7 +33,7 @@ const UNSORTED: i64 = 0;
 /// Files of one statement.
 const MAX_FILES: usize = 10_000;
 
-/// See the module. Everything blocks.
+/// Writes rows to Parquet files, one partition each. Everything blocks.
 #[derive(Debug)]
 pub(in super::super) struct RowWriter {
     target: Target,

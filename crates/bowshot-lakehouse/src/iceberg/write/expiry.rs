@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Files that are looked at in one statement.
 const MAX_FILES: usize = 5_000_000;
 
-/// See the module.
+/// The snapshots to expire, and the files that only they have.
 #[derive(Debug)]
 pub(in super::super) struct Expiry {
     snapshots: Vec<i64>,

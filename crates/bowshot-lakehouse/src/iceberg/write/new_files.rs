@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes collected before they go to the system.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// See the module. Names are below the folder of the table.
+/// New files that are removed on drop unless they were committed. Names are below the folder of the table.
 #[derive(Debug)]
 pub(in super::super) struct NewFiles {
     folder: WriteFolder,

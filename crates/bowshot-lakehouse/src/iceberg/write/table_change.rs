@@ -15,7 +15,7 @@ pub enum TableAlteration {
     Reference(ReferenceChange),
 }
 
-/// See the module.
+/// A change of a table's metadata.
 #[derive(Debug)]
 pub(in super::super) enum TableChange {
     Schema(SchemaChange),

@@ -19,7 +19,7 @@ pub(super) const VERSIONS: RangeInclusive<u32> = 2..=3;
 /// The first version in which rows have numbers, and vectors say which of them are deleted.
 const WITH_LINEAGE: u32 = 3;
 
-/// See the module.
+/// The metadata of a table that is written to.
 #[derive(Debug)]
 pub(in super::super) struct TableState {
     pub(super) whole: Value,
