@@ -66,9 +66,6 @@ impl SessionScope {
     }
 
     /// As `enter`, with the lock that `sql` needs.
-    ///
-    /// # Errors
-    /// As `enter`, and `Timeout` where the lock does not come.
     pub(crate) async fn enter_for(
         caller: Caller,
         headers: &HeaderMap,

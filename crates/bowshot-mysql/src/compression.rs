@@ -22,7 +22,6 @@ enum Kind {
     Zstd(i32),
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Compression {
     kind: Kind,

@@ -12,7 +12,6 @@ use bowshot_sql::mysql::ConditionSelection;
 /// The most conditions of a statement, as by default in MySQL.
 const MAX_CONDITIONS: usize = 64;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     conditions: Vec<Condition>,

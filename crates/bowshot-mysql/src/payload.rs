@@ -3,7 +3,6 @@
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Payload(Bytes);
 

@@ -9,7 +9,6 @@ const MAX_VARIABLES: usize = 1_000;
 /// The longest value, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct UserVariables(BTreeMap<String, UserValue>);
 

@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 /// The most content of a packet; a full one is followed by another one of the same message.
 const FULL: usize = 0xff_ffff;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: Socket,

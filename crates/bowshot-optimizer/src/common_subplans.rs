@@ -50,9 +50,6 @@ pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
 pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
-///
-/// # Errors
-/// From walking the plan.
 pub fn share(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     if !may_have_equal_parts(plan)? {
         return Ok(None);

@@ -26,7 +26,6 @@ pub enum Dropped {
     Constants,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct DropOrdering {
     input: Arc<dyn ExecutionPlan>,

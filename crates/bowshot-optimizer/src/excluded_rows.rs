@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// Rows of frames that are read before the statement is asked whether it is over.
 const ROWS_OF_A_STEP: usize = 1 << 16;
 
-/// See the module.
 pub(super) fn without_excluded_rows(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     let mut changed = false;
     plan.transform_up_with_subqueries(|node| match node {

@@ -16,7 +16,6 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use std::sync::Arc;
 
-/// See the module.
 pub(super) fn with_offsets(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     let mut changed = false;
     plan.transform_up_with_subqueries(|node| match node {

@@ -38,9 +38,6 @@ pub struct Scanned {
 }
 
 /// All such groups of an optimized plan.
-///
-/// # Errors
-/// From walking the plan.
 pub fn find(plan: &LogicalPlan) -> Result<Vec<Groups>> {
     let families = families(plan, is_grouped, |one, other| match (one, other) {
         (LogicalPlan::Aggregate(one), LogicalPlan::Aggregate(other)) => one.group_expr == other.group_expr,
@@ -50,9 +47,6 @@ pub fn find(plan: &LogicalPlan) -> Result<Vec<Groups>> {
 }
 
 /// The plan with such groups computed together.
-///
-/// # Errors
-/// From walking the plan.
 pub fn fuse(plan: LogicalPlan, fused: &[Groups]) -> Result<LogicalPlan> {
     let replaced = plan.transform_down_with_subqueries(|node| {
         for groups in fused {

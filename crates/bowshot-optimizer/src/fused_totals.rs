@@ -15,9 +15,6 @@ use std::sync::Arc;
 const MOST_FUNCTIONS: usize = 32;
 
 /// The optimized plan with such totals computed together, or `None` if it has none.
-///
-/// # Errors
-/// From walking the plan.
 pub fn fuse(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let fused: Vec<Totals> =
         families(plan, is_total, |_, _| true)?.into_iter().filter_map(Totals::of).collect();

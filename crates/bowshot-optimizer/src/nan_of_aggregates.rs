@@ -28,7 +28,6 @@ const CHOOSING: [&str; 11] = [
     "nth_value",
 ];
 
-/// See the module.
 pub(super) fn one_nan(
     node: &Arc<dyn ExecutionPlan>,
     config: &ConfigOptions,

@@ -7,7 +7,6 @@ use crate::result_writer::ResultWriter;
 use arrow::record_batch::RecordBatch;
 use std::sync::Arc;
 
-/// See the module.
 pub(crate) struct Portal {
     pub(crate) statement: Arc<Prepared>,
     /// Distinguishes the portals of one statement.

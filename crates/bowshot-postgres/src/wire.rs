@@ -12,7 +12,6 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: Socket,

@@ -7,7 +7,6 @@ use bowshot_api::Result;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheStatement {
     /// Has the joins of a query computed, whatever the history says.
@@ -30,9 +29,6 @@ pub(crate) fn begins(name: &str) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<CacheStatement> {
     parse(&mut words.parser).map_err(|error| {
         syntax_error(&error).with_hint(

@@ -7,7 +7,6 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseStatement {
     /// Opens a database.

@@ -7,7 +7,6 @@ use bowshot_api::Result;
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutStatement {
     pub table: ObjectName,
@@ -67,9 +66,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete; `Invalid` for what rows are not partitioned by.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<LayoutStatement> {
     words.take_all(&["alter", "table"]);
     let if_exists = words.take_all(&["if", "exists"]);

@@ -8,7 +8,6 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelStatement {
     /// `CREATE MODEL`
@@ -40,9 +39,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<ModelStatement> {
     let parser = &mut words.parser;
     let (read, form) = if parser.parse_keyword(Keyword::DROP) {

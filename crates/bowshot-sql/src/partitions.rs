@@ -30,9 +30,6 @@ pub enum PartitionTransform {
 
 impl PartitionField {
     /// Takes them out of a statement. Other clauses about where rows lie stay in it.
-    ///
-    /// # Errors
-    /// `Invalid` for what is neither a column nor a transform of one.
     pub fn take(create: &mut CreateTable) -> Result<Vec<Self>> {
         let columns = match std::mem::replace(&mut create.hive_distribution, HiveDistributionStyle::NONE) {
             HiveDistributionStyle::PARTITIONED { columns } => columns,
@@ -64,9 +61,6 @@ impl PartitionField {
     }
 
     /// A column, or a transform of one.
-    ///
-    /// # Errors
-    /// `Invalid` for what is neither.
     pub(crate) fn read(expr: &Expr) -> Result<Self> {
         let refused = || {
             Error::invalid(format!("rows of a table are not partitioned by `{expr}`"))

@@ -57,9 +57,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete; `Invalid` for an interval that is none.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<PipeStatement> {
     let statement = if words.take_all(&["create", "pipe"]) {
         let if_not_exists = words.take_all(&["if", "not", "exists"]);

@@ -23,7 +23,6 @@ pub enum PlainLiteral<'a> {
     Text(&'a str),
 }
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlainSelect<'a> {
     form: String,

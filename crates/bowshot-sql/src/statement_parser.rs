@@ -16,7 +16,6 @@ pub(crate) struct SourceText<'a> {
     pub(crate) recursion_limit: usize,
 }
 
-/// See the module.
 pub(crate) struct StatementParser<'a> {
     text: SourceText<'a>,
     /// Where the statement ends.
@@ -154,9 +153,6 @@ impl<'a> StatementParser<'a> {
     }
 
     /// Nothing may follow.
-    ///
-    /// # Errors
-    /// `Syntax` when something does.
     pub(crate) fn end(&self) -> Result<()> {
         if self.at_end() { Ok(()) } else { Err(self.unexpected()) }
     }

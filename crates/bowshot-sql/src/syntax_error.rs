@@ -3,7 +3,6 @@
 use bowshot_api::{Error, ErrorKind, Position, Reason};
 use sqlparser::parser::ParserError;
 
-/// See the module.
 pub(crate) fn syntax_error(error: &ParserError) -> Error {
     match error {
         ParserError::RecursionLimitExceeded => Error::new(

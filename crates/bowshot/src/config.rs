@@ -219,9 +219,6 @@ impl Config {
     }
 
     /// Who may come in, by the configuration file and by the file of users as it is now.
-    ///
-    /// # Errors
-    /// When the file of users cannot be read or understood.
     pub(crate) fn read_access(&self) -> bowshot_api::Result<AccessConfig> {
         let mut access = self.own_access.clone();
         if let Some(path) = &self.users_file {

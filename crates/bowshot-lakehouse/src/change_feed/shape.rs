@@ -63,8 +63,6 @@ pub(super) fn unknown<'a>(mut features: impl Iterator<Item = &'a str>) -> Option
 }
 
 impl Shape {
-    /// # Errors
-    /// Says what is not known.
     pub(super) fn new(
         columns: Arc<StructType>,
         partitions: &[String],

@@ -105,9 +105,6 @@ impl DuckLake {
     }
 
     /// Its schemas and tables, sorted. Blocks.
-    ///
-    /// # Errors
-    /// When the catalog cannot be read, or is of a version that is not known.
     pub fn listed(&self) -> Result<Arc<Vec<(String, String)>>, bowshot_api::Error> {
         self.listed_now().map_err(Into::into)
     }
@@ -146,9 +143,6 @@ impl DuckLake {
     }
 
     /// Its newest snapshot.
-    ///
-    /// # Errors
-    /// When the catalog cannot be read, or is of a version that is not known.
     pub async fn newest(self: &Arc<Self>) -> Result<AsOf, bowshot_api::Error> {
         let lake = Arc::clone(self);
         let looking =

@@ -16,7 +16,6 @@ use std::sync::Arc;
 /// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
 
-/// See the module.
 #[derive(Debug)]
 pub struct IcebergFolder {
     folder: TableFolder,

@@ -47,7 +47,6 @@ fn character(text: &str) -> Result<Option<u8>, Failure> {
 /// The fields of a record; `None` is null.
 pub(super) type Fields = Vec<Option<Vec<u8>>>;
 
-/// See the module.
 pub(super) struct Records {
     format: Format,
     pending: BytesMut,

@@ -129,9 +129,6 @@ impl Secrets {
     }
 
     /// The secret of a name.
-    ///
-    /// # Errors
-    /// `NotFound`.
     pub fn named(&self, name: &str) -> Result<Arc<KeptSecret>> {
         self.in_force().get(name).cloned().ok_or_else(|| not_there(name))
     }

@@ -75,9 +75,6 @@ pub(super) fn read(text: &str) -> Option<(About, EncryptedText)> {
 }
 
 /// The values of a secret.
-///
-/// # Errors
-/// See [`SecretCipher::decrypt`].
 pub(super) fn opened(
     name: &str,
     about: &About,

@@ -280,9 +280,6 @@ pub(super) fn check_aggregate(function: &AggregateFunction, schema: &DFSchema) -
 }
 
 /// An expression that is kept as text, of which no plan is analysed, with comparisons by labels.
-///
-/// # Errors
-/// As the comparisons.
 pub fn compared_by_labels(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let rewritten = expr.transform_up(|node| match node {
         Expr::BinaryExpr(binary) => Ok(compared(binary, schema)?.update_data(Expr::BinaryExpr)),

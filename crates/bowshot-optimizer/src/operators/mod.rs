@@ -61,7 +61,6 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// See the module.
 pub(super) fn operators_of_sql(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     // To others a text stays a text beside other answers of a CASE, or other rows of a union.
     let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;

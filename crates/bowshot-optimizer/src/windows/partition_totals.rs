@@ -37,7 +37,6 @@ pub(super) struct Totals {
     pub(super) schema: SchemaRef,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct PartitionTotalsExec {
     input: Arc<dyn ExecutionPlan>,

@@ -88,7 +88,6 @@ impl Ranks {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct RankedRowsExec {
     input: Arc<dyn ExecutionPlan>,

@@ -5,7 +5,6 @@ use crate::status::Failure;
 use bowshot_sql::postgres::{CopyForm, CopyOptions};
 use bytes::{Buf, BytesMut};
 
-/// See the module.
 pub(super) struct Lines {
     pending: BytesMut,
     /// Bytes that have been searched for the end of the record.

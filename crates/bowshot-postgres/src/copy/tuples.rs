@@ -5,7 +5,6 @@ use super::output::SIGNATURE;
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// See the module.
 pub(super) struct Tuples {
     pending: BytesMut,
     begun: bool,

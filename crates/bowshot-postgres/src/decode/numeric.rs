@@ -20,7 +20,6 @@ struct Number {
     scale: usize,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Numerics {
     values: Vec<Option<Number>>,

@@ -88,9 +88,6 @@ impl FunctionBody<'_> {
     }
 
     /// The arguments of a call, one for each parameter: by place, by name, by default.
-    ///
-    /// # Errors
-    /// `Invalid` for arguments that do not fit.
     pub fn bind(&self, given: Vec<FunctionArg>) -> Result<Vec<Expr>> {
         let mut bound: Vec<Option<Expr>> = self.parameters.iter().map(|_| None).collect();
         let count = given.len();

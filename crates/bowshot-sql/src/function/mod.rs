@@ -20,7 +20,6 @@ use sqlparser::tokenizer::Token;
 /// Parameters of one function, and columns of one table function, as PostgreSQL has it for parameters.
 const MAX_PARAMETERS: usize = 100;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionStatement {
     /// `CREATE FUNCTION`, `CREATE MACRO`

@@ -128,9 +128,6 @@ fn syntax(message: impl Into<String>) -> Error {
 
 impl Statement {
     /// The statement of a text, which has one at most.
-    ///
-    /// # Errors
-    /// For an invalid statement that the front end handles.
     pub fn parse(sql: &str) -> Result<Self> {
         if plain_select::place(sql).is_some() {
             let kind = StatementKind::Plain(Effect::Reads);

@@ -111,9 +111,6 @@ fn is_on(rest: &mut SourceTokens<'_>) -> bool {
 
 impl CopyStatement {
     /// Parses a COPY; `None` for one with files.
-    ///
-    /// # Errors
-    /// For a COPY over the connection that is not valid.
     pub(super) fn parse(sql: &str) -> Result<Option<Self>> {
         if !is_over_connection(sql) {
             return Ok(None);

@@ -10,7 +10,6 @@ use std::ops::Range;
 /// Longest text that is looked at; what follows is left out if there may be a secret in it.
 pub(super) const MAX_BYTES: usize = 2 << 20;
 
-/// See the module.
 pub(super) struct Text<'a> {
     /// The text; where tokens cannot be found in it, those in a row.
     pub(super) sql: Cow<'a, str>,

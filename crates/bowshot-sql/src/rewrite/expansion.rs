@@ -12,8 +12,6 @@ use std::ops::ControlFlow;
 /// Tables that a statement reads, each as often as it does. Each is a step of the plan at least, of which there may be as many.
 const MAX_TABLES: u64 = 5_000;
 
-/// # Errors
-/// `LimitReached`.
 pub(super) fn check(statement: &impl Tree) -> Result<()> {
     let mut tables = Tables { most: 0, around: Vec::new() };
     let ControlFlow::Continue(()) = statement.look(&mut tables);

@@ -18,9 +18,6 @@ pub(super) fn access(value: &Expr, path: &JsonPath) -> Expr {
 }
 
 /// The cast that a call with the name of a type stands for.
-///
-/// # Errors
-/// `Invalid` for a text that is no type.
 pub(super) fn typed_part(function: &Function) -> Result<Option<Expr>> {
     let name = function.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_lowercase());
     let kind = match name.as_deref() {

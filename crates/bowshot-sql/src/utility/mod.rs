@@ -28,7 +28,6 @@ use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::TokenWithSpan;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub enum Utility {
     /// `SHOW …`

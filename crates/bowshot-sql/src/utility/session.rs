@@ -2,7 +2,6 @@
 
 use bowshot_api::Notice;
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStatement {
     /// `SET name = value`, for each name; the default where there is no value.

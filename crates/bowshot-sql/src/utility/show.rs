@@ -8,7 +8,6 @@ use bowshot_api::Result;
 use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub struct Show {
     pub shown: Shown,

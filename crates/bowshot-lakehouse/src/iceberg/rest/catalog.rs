@@ -33,7 +33,6 @@ const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 type Names = Arc<Vec<(String, String)>>;
 type Slots = HashMap<(String, String), Arc<tokio::sync::Mutex<Slot>>>;
 
-/// See the module.
 #[derive(Debug)]
 pub struct IcebergCatalog {
     settings: Arc<IcebergSettings>,
@@ -176,9 +175,6 @@ impl IcebergCatalog {
     }
 
     /// The same with the lineage of its rows as columns, if they have one: for whoever writes them again.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn table_with_lineage(
         &self,
         schema: &str,
@@ -189,9 +185,6 @@ impl IcebergCatalog {
     }
 
     /// The number of the state of a table that a branch or a tag names.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn referenced_state(&self, schema: &str, table: &str, name: &str) -> Result<Option<u64>> {
         let found = self.known_table(schema, table).await?;
         Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))

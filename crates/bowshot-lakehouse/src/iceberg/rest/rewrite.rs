@@ -20,7 +20,6 @@ const MOST_OF_FILE: u64 = 4;
 /// Rows of a table that are deleted so at most, of which more than twice as many are not read any more.
 const MOST_IN_PLACE: u64 = MAX_DELETED as u64 / 2;
 
-/// See the module.
 #[derive(Debug)]
 pub struct IcebergRewrite {
     catalog: Arc<IcebergCatalog>,
@@ -77,9 +76,6 @@ impl IcebergRewrite {
     }
 
     /// The files whose rows are to go to fewer and larger ones as they are: small ones, and those with deleted rows.
-    ///
-    /// # Errors
-    /// When a manifest cannot be read.
     pub async fn fragments(self) -> Result<(Self, Vec<usize>)> {
         blocking(move || {
             let folder = self.now.folder.view()?;
@@ -109,9 +105,6 @@ impl IcebergRewrite {
     }
 
     /// Deletes rows of a file by their places.
-    ///
-    /// # Errors
-    /// None that is expected.
     pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
         let missing = || Error::internal("rows of a file were to be deleted that is not there");
         let (path, table) = self.files.get(file).ok_or_else(missing)?;
@@ -124,9 +117,6 @@ impl IcebergRewrite {
     }
 
     /// Puts rows in the place of those of a file, or beside those of all files.
-    ///
-    /// # Errors
-    /// Those of the rows, and for files that cannot be written.
     pub async fn replace(
         mut self,
         file: Option<usize>,

@@ -28,7 +28,6 @@ const CONFIG_BELIEVED: Duration = Duration::from_secs(600);
 
 type Result<T> = std::result::Result<T, CatalogFault>;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Service {
     settings: Arc<IcebergSettings>,

@@ -17,7 +17,6 @@ const FRESH: Duration = Duration::from_secs(1);
 
 type Slot = tokio::sync::Mutex<Option<Listed>>;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Spellings {
     believed: Duration,

@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// Files that are looked at in one statement.
 const MAX_FILES: usize = 5_000_000;
 
-/// See the module.
 #[derive(Debug)]
 pub(in super::super) struct Expiry {
     snapshots: Vec<i64>,

@@ -38,7 +38,6 @@ pub(in super::super) struct Removal<'a> {
     pub(in super::super) is_compaction: bool,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Removed {
     /// The snapshot that has the files, if the state has one.

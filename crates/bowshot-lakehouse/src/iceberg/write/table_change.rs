@@ -15,7 +15,6 @@ pub enum TableAlteration {
     Reference(ReferenceChange),
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(in super::super) enum TableChange {
     Schema(SchemaChange),

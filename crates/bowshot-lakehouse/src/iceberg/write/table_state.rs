@@ -19,7 +19,6 @@ pub(super) const VERSIONS: RangeInclusive<u32> = 2..=3;
 /// The first version in which rows have numbers, and vectors say which of them are deleted.
 const WITH_LINEAGE: u32 = 3;
 
-/// See the module.
 #[derive(Debug)]
 pub(in super::super) struct TableState {
     pub(super) whole: Value,
