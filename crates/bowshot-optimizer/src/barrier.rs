@@ -1,50 +1,26 @@
 //! Operators that hide others from one of DataFusion's rules while it runs, and report less or more than those.
 
+use super::node_rule::{Rule, run_by};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, Statistics, internal_err};
-use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::sync::Arc;
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 type Plan = Arc<dyn ExecutionPlan>;
 /// Puts barriers around one operator of a plan, or leaves it as it is.
 type Put = fn(Plan) -> Result<Transformed<Plan>>;
 
 /// The rules, those of these names kept from operators that `put` puts barriers around.
 pub(super) fn with_barriers(rules: Vec<Rule>, names: &[&str], put: Put) -> Vec<Rule> {
-    let kept = |rule: Rule| -> Rule {
-        if names.contains(&rule.name()) { Arc::new(WithBarriers { rule, put }) } else { rule }
-    };
-    rules.into_iter().map(kept).collect()
-}
-
-/// A rule with barriers in its plan, which are there only while it runs.
-#[derive(Debug)]
-struct WithBarriers {
-    rule: Rule,
-    put: Put,
-}
-
-impl PhysicalOptimizerRule for WithBarriers {
-    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        let closed = plan.transform_up(self.put)?;
-        let optimized = self.rule.optimize(closed.data, config)?;
+    run_by(rules, names, move |rule, plan, config| {
+        let closed = plan.transform_up(put)?;
+        let optimized = rule.optimize(closed.data, config)?;
         if closed.transformed { Barrier::lifted(optimized) } else { Ok(optimized) }
-    }
-
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.rule.schema_check()
-    }
+    })
 }
 
 /// Gives what its input gives. It takes no conditions from above, since that is what operators do by themselves.

@@ -3,6 +3,7 @@
 
 use crate::join_order::SessionJoinOrder;
 use crate::join_order::statistics::Facts;
+use crate::node_rule::Replacement;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -21,10 +22,7 @@ use std::sync::Arc;
 const FEW_ROWS: f64 = 100_000.0;
 
 /// See the module. Comes behind all rules that look for hash joins, and before those that sort.
-pub(super) fn with_sorted_sides(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn with_sorted_sides(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let failures = config.extensions.get::<SessionJoinOrder>().map_or(0, |order| order.failures);
     let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| failures > 0 && can_be_sorted(join))
     else {

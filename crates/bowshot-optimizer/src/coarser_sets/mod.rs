@@ -7,6 +7,7 @@ mod rollup;
 use crate::common_subplans::SharedWork;
 use crate::floats::extreme_in_order;
 use crate::join_order::statistics::Facts;
+use crate::node_rule::Replacement;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -59,10 +60,7 @@ const MOST_KEYS: usize = 4;
 const ROWS_OF_A_GROUP: f64 = 4.0;
 
 /// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
-pub(super) fn from_finest_set(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn from_finest_set(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
         return Ok(None);
     }
@@ -71,7 +69,7 @@ pub(super) fn from_finest_set(
 
 /// The first step of an aggregation by sets as three: groups of the finest set, one row for each of them and each set, groups of
 /// all sets. `None` for other aggregations, and where the sets have no finest one or states cannot be put together.
-fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn from_finest(partial: &AggregateExec) -> Replacement {
     let sets = partial.group_expr();
     let has_finest = sets.groups().iter().any(|set| set.iter().all(|left_out| !left_out));
     if *partial.mode() != AggregateMode::Partial

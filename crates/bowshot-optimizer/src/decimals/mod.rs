@@ -4,7 +4,7 @@
 
 mod expression;
 
-use crate::node_rule::{change_arguments, change_projection};
+use crate::node_rule::{Replacement, change_arguments, change_projection};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
@@ -15,10 +15,7 @@ pub use expression::{narrow, narrow_arithmetic};
 use std::sync::Arc;
 
 /// See the module. Conditions are left alone: other rules look into those.
-pub(super) fn narrow_decimals(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn narrow_decimals(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     match node.downcast_ref::<ProjectionExec>() {
         Some(projection) => in_projection(projection),
         None => match node.downcast_ref::<AggregateExec>() {
@@ -29,7 +26,7 @@ pub(super) fn narrow_decimals(
 }
 
 /// The projection with such arithmetic, if it has any.
-fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_projection(projection: &ProjectionExec) -> Replacement {
     let Some(new) = change_projection(projection, narrowed)? else { return Ok(None) };
     Ok(says_the_same(&new, projection).then(|| Arc::new(new) as Arc<_>))
 }

@@ -4,11 +4,10 @@ use super::worth::is_below_join;
 use super::{Level, in_steps};
 use crate::common_subplans::SharedWork;
 use crate::join_order::{SELECTION, SessionJoinOrder};
-use crate::node_rule::node_rule;
+use crate::node_rule::{Change, Replacement, node_rule};
 use crate::same_names;
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::util::pretty::pretty_format_batches;
-use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateBuilder;
@@ -17,17 +16,15 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
 
-type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>>;
-
 fn possible(levels: &[Level]) -> impl DoubleEndedIterator<Item = usize> + '_ {
     (0..levels.len()).filter(move |at| is_below_join(levels, *at) && levels[*at].may_be_grouped())
 }
 
-fn at_highest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn at_highest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Replacement {
     in_steps(node, &|_: &AggregateExec, levels: &[Level]| possible(levels).next())
 }
 
-fn at_lowest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn at_lowest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Replacement {
     in_steps(node, &|_: &AggregateExec, levels: &[Level]| possible(levels).next_back())
 }
 
