@@ -3,9 +3,8 @@
 use super::node_rule::{Rule, run_by};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +63,18 @@ impl Barrier {
     }
 }
 
+/// The statistics of so many rows, which are as large as those that are known.
+fn with_row_count(known: &Statistics, rows: usize) -> Statistics {
+    let mut statistics = known.clone();
+    let bytes = known.total_byte_size.get_value().zip(known.num_rows.get_value());
+    statistics.total_byte_size = match bytes {
+        Some((bytes, of)) => Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize),
+        None => Precision::Absent,
+    };
+    statistics.num_rows = Precision::Inexact(rows);
+    statistics
+}
+
 impl DisplayAs for Barrier {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -81,32 +92,11 @@ impl ExecutionPlan for Barrier {
 
     crate::one_input!(input, |plan, input| Self { input, says: plan.says });
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
-        let rows = match self.says {
-            Says::OfInput => return Ok(Arc::clone(input)),
-            Says::Nothing => return Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
-            Says::Rows(rows) => rows,
-        };
-        let mut statistics = Statistics::clone(input);
-        let bytes = statistics.total_byte_size.get_value().zip(statistics.num_rows.get_value());
-        statistics.total_byte_size = match bytes {
-            Some((bytes, of)) => {
-                Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize)
-            }
-            None => Precision::Absent,
-        };
-        statistics.num_rows = Precision::Inexact(rows);
-        Ok(Arc::new(statistics))
-    }
+    crate::one_input::statistics_of_input!(|barrier, input| match barrier.says {
+        Says::OfInput => Arc::clone(input),
+        Says::Nothing => Arc::new(Statistics::new_unknown(&barrier.schema())),
+        Says::Rows(rows) => Arc::new(with_row_count(input, rows)),
+    });
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)

@@ -21,7 +21,7 @@ pub(super) fn in_plan(plan: LogicalPlan, rewrite: Rewrite) -> Result<LogicalPlan
 /// tells, before and after, whether anything in the plan is another than it was: if nothing is, types are what they were.
 pub(super) fn in_node(
     node: LogicalPlan,
-    rewrite: Rewrite,
+    rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
     changed: &mut bool,
 ) -> Result<Transformed<LogicalPlan>> {
     if !*changed && has_no_expressions(&node)? {

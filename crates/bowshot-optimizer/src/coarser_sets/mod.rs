@@ -294,9 +294,9 @@ fn no_rows(states: &[ArrayRef], schema: &SchemaRef, keys: usize) -> Result<Recor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_sessions::{answer, session};
     use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array, StringArray};
     use datafusion::datasource::MemTable;
-    use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -304,9 +304,7 @@ mod tests {
     fn context(grouping_sets: bool) -> SessionContext {
         let wanted = SharedWork { grouping_sets, ..SharedWork::default() };
         let config = SessionConfig::new().with_target_partitions(3).with_option_extension(wanted);
-        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-        let state = builder.with_physical_optimizer_rules(crate::physical(false)).build();
-        let context = SessionContext::new_with_state(state);
+        let context = session(config, crate::physical(false));
         let part = |from: i64, to: i64| {
             let keys = (from..to).map(|n| (n % 5 > 0).then_some(n % 5));
             let names = (from..to).map(|n| (n % 7 > 0).then(|| format!("name {}", n % 3)));
@@ -346,14 +344,6 @@ mod tests {
             let shown = displayable(plan.as_ref()).indent(false).to_string();
             assert_eq!(shown.contains("GroupingSetsExec"), expected, "{shown}");
         }
-    }
-
-    async fn answer(context: &SessionContext, sql: &str) -> Vec<String> {
-        let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
-        let text = datafusion::arrow::util::pretty::pretty_format_batches(&rows).unwrap().to_string();
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort_unstable();
-        lines
     }
 
     #[tokio::test]

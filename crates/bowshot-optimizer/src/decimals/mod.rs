@@ -44,22 +44,15 @@ fn says_the_same(new: &ProjectionExec, old: &ProjectionExec) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_sessions::session;
     use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-    use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     fn context(with: bool) -> SessionContext {
-        let builder = SessionStateBuilder::new()
-            .with_config(SessionConfig::new().with_target_partitions(1))
-            .with_default_features();
-        let state = if with {
-            builder.with_physical_optimizer_rules(crate::physical(false))
-        } else {
-            builder.with_physical_optimizer_rules(super::super::same_names::physical())
-        };
-        SessionContext::new_with_state(state.build())
+        let rules = if with { crate::physical(false) } else { crate::same_names::physical() };
+        session(SessionConfig::new().with_target_partitions(1), rules)
     }
 
     fn decimals(values: Vec<Option<i128>>, precision: u8, scale: i8) -> ArrayRef {
