@@ -2,12 +2,13 @@
 //! takes columns alone for their declarations, and what stands behind a list of columns is in the clauses that are kept of it.
 
 use crate::forms::CLAUSES;
+use crate::literal;
 use crate::template::meaning;
 use crate::texts::read_partition;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle,
-    TableConstraint, Value,
+    TableConstraint,
 };
 
 /// A column, and what is made of its values.
@@ -106,7 +107,5 @@ fn partition_clause(constraint: &TableConstraint) -> Option<Expr> {
 }
 
 fn number(expr: &Expr) -> Option<u32> {
-    let Expr::Value(value) = expr else { return None };
-    let Value::Number(digits, _) = &value.value else { return None };
-    digits.to_string().parse().ok().filter(|number| *number > 0)
+    literal::number(expr)?.parse().ok().filter(|number| *number > 0)
 }

@@ -3,6 +3,7 @@
 use super::call::fill;
 use super::{FunctionParameter, FunctionResult};
 use crate::dialect::{Dialect, DialectName};
+use crate::literal::is_placeholder;
 use crate::rewrite;
 use crate::sql_statement::parse_expression;
 use crate::statement::Statement;
@@ -301,11 +302,6 @@ fn keep_name(argument: &mut FunctionArg) {
     if let FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator } = argument {
         *argument = FunctionArg::Named { name: name.clone(), arg: arg.clone(), operator: operator.clone() };
     }
-}
-
-/// Whether it stands for a value that comes with a statement.
-fn is_placeholder(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
 }
 
 /// Whether an expression names columns of the statement that it stands in.
