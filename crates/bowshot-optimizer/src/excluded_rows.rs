@@ -242,7 +242,6 @@ impl Evaluator {
         aggregate.evaluate()
     }
 
-    /// The value of one of the rows.
     fn picked(&self, values: &[ArrayRef], parts: &[Range<usize>], row: usize) -> Result<ScalarValue> {
         let Some(value) = values.first() else { return internal_err!("a value of a frame is missing") };
         let mut rows = parts.iter().cloned().flatten();

@@ -23,7 +23,6 @@ pub enum ModelStatement {
     Drop { name: ObjectName, if_exists: bool },
 }
 
-/// Where the file of a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFile {
     /// In the exchange folder, under this path.

@@ -197,7 +197,6 @@ impl<'a> StatementParser<'a> {
         self.into_tokens_from(index)
     }
 
-    /// The tokens from there on.
     pub(crate) fn into_tokens_from(self, index: usize) -> (Vec<TokenWithSpan>, SourceText<'a>) {
         let mut tokens = self.parser.into_tokens();
         tokens.drain(..index.min(tokens.len()));
@@ -210,7 +209,6 @@ pub(crate) fn name_of(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
-/// Takes a word if it is there.
 pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
     let there = is_word(parser, wanted);
     if there {

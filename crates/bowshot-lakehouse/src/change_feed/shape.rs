@@ -46,7 +46,6 @@ pub(super) enum Mapping {
     Numbers,
 }
 
-/// A column as changes have it.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeColumn {
     /// Name and type in the table. It may be NULL: it may have been added later, and rules on it may be newer than rows.

@@ -31,7 +31,6 @@ type Names = Arc<Vec<(String, String)>>;
 /// A table as it was read, and its version.
 type Known = (Arc<LakeSnapshot>, TableVersion);
 
-/// Where a lake is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuckLakePlace {
     /// What it is called here.

@@ -26,7 +26,6 @@ pub(super) fn key(name: &str) -> String {
     json!(["secret", name]).to_string()
 }
 
-/// The name in a key.
 pub(super) fn name(key: &str) -> Option<String> {
     let (kind, name): (String, String) = serde_json::from_str(key).ok()?;
     (kind == "secret").then_some(name)

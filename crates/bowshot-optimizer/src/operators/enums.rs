@@ -16,7 +16,6 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// The type of an expression.
 pub(super) fn of(expr: &Expr, schema: &DFSchema) -> Option<EnumType> {
     match expr {
         // Never one; the types of long sums take time.

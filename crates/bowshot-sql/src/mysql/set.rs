@@ -19,7 +19,6 @@ pub enum Assignment {
     ReadOnly(bool),
 }
 
-/// An assigned value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AssignedValue {
     /// `DEFAULT`

@@ -18,7 +18,6 @@ pub struct ValuePart {
     pub is_item: bool,
 }
 
-/// What a value is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSource {
     /// A system variable, without its scope and in lower case.

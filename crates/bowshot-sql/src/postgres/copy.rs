@@ -14,7 +14,6 @@ pub struct CopyStatement {
     pub options: CopyOptions,
 }
 
-/// What is copied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CopyDirection {
     /// The rows of a query to the client.
@@ -32,7 +31,6 @@ pub struct CopyTable {
     pub columns: Vec<String>,
 }
 
-/// The format of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyForm {
     /// Values between tabs, with escapes.
@@ -43,7 +41,6 @@ pub enum CopyForm {
     Binary,
 }
 
-/// The options of a COPY.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyOptions {
     /// The format.

@@ -17,7 +17,6 @@ bowshot_api::defaults! {
     }
 }
 
-/// Where the socket is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LocalSocket {
     /// Nowhere.

@@ -190,7 +190,6 @@ impl IcebergCatalog {
         Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))
     }
 
-    /// What is known of a table that is there.
     async fn known_table(&self, schema: &str, table: &str) -> Result<Option<(Arc<Known>, Given)>> {
         if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);
