@@ -67,10 +67,7 @@ impl Loading<'_> {
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let rows = inlined::batches(&self.described.inlined, &columns.columns, &schema, self.catalog)?;
         // A lake that has never had a file has no folder for them.
-        let groups = match self.described.files.is_empty() {
-            true => Vec::new(),
-            false => self.groups(&columns, known)?,
-        };
+        let groups = if self.described.files.is_empty() { Vec::new() } else { self.groups(&columns, known)? };
         let files = self.described.files.len();
         Ok(LakeSnapshot { columns: columns.columns, schema, groups, files, rows, lease: Mutex::default() })
     }

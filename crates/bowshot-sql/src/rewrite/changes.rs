@@ -61,10 +61,7 @@ pub fn changes(name: &str) -> Option<NamedChanges<'_>> {
 
 /// What stands behind the second mark of a name in a message: of one that carries changes, the table stands behind their range.
 pub(super) fn behind<'text>(what: &str, rest: &'text str) -> &'text str {
-    match what == CHANGES {
-        true => rest.splitn(3, PART).last().unwrap_or(rest),
-        false => rest,
-    }
+    if what == CHANGES { rest.splitn(3, PART).last().unwrap_or(rest) } else { rest }
 }
 
 fn carried(text: &str) -> Option<AsOf<'_>> {
