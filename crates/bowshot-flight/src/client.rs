@@ -99,7 +99,6 @@ pub struct Client {
 pub struct Table {
     pub catalog: String,
     pub schema_name: String,
-    /// Table name.
     pub name: String,
     /// Kind: `TABLE`, `VIEW`, …
     pub kind: String,

@@ -18,11 +18,8 @@ use std::time::Duration;
 /// See the module. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipeStatement {
-    /// `CREATE PIPE`
     Create { name: String, if_not_exists: bool, copy: PipeCopy },
-    /// `ALTER PIPE`
     Alter { name: String, if_exists: bool, change: PipeChange },
-    /// `DROP PIPE`
     Drop { name: String, if_exists: bool },
 }
 

@@ -210,7 +210,6 @@ struct First {
     partitions: Option<Box<dyn GroupValues>>,
     converter: RowConverter,
     keys: Vec<FirstKeys>,
-    /// Bytes of them.
     bytes: usize,
     memory: MemoryReservation,
     /// Rows since the last look at them, those of them that have passed, and when the next one is.

@@ -8,7 +8,6 @@ use sqlparser::tokenizer::Token;
 /// A COPY over the connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyStatement {
-    /// What is copied.
     pub direction: CopyDirection,
     /// The options, with their defaults.
     pub options: CopyOptions,
@@ -43,7 +42,6 @@ pub enum CopyForm {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyOptions {
-    /// The format.
     pub form: CopyForm,
     /// What stands between values.
     pub delimiter: u8,

@@ -14,7 +14,6 @@ use sqlparser::tokenizer::Token;
 /// How a statement is handled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
-    /// No statement.
     Empty,
     /// `BEGIN`, `START TRANSACTION`
     Begin,
