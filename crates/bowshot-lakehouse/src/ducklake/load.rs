@@ -82,10 +82,6 @@ impl Loading<'_> {
         let found = self.described.files.iter().map(|file| self.found_data(&roots, file));
         let found = found.collect::<Result<Vec<_>, Error>>()?;
         let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
-        let kept = looked_at.iter().flatten();
-        *known = kept
-            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
-            .collect();
         let looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
         let mut gone = self.gone(&roots, &looked_at)?;
         let mut groups: Vec<Group> = Vec::new();
