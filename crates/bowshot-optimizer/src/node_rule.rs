@@ -17,12 +17,16 @@ use std::sync::Arc;
 
 pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
+/// What a rule makes of a plan.
+type Optimized = Result<Arc<dyn ExecutionPlan>>;
+
 /// What comes in the place of an operator, if anything.
 pub(super) type Replacement = Result<Option<Arc<dyn ExecutionPlan>>>;
 
 /// Makes the replacement of an operator.
 pub(super) type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Replacement;
 
+/// A rule that a function is.
 struct FunctionRule<F> {
     name: String,
     checks_schema: bool,
@@ -37,13 +41,9 @@ impl<F> fmt::Debug for FunctionRule<F> {
 
 impl<F> PhysicalOptimizerRule for FunctionRule<F>
 where
-    F: Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> + 'static,
+    F: Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + 'static,
 {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Optimized {
         (self.optimize)(plan, config)
     }
 
@@ -57,10 +57,7 @@ where
 /// The rule with this name that a function is.
 pub(super) fn plan_rule(
     name: &str,
-    optimize: impl Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>>
-    + Send
-    + Sync
-    + 'static,
+    optimize: impl Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + Send + Sync + 'static,
 ) -> Rule {
     Arc::new(FunctionRule { name: name.to_owned(), checks_schema: true, optimize })
 }
@@ -80,11 +77,7 @@ pub(super) fn node_rule(name: &str, change: Change) -> Rule {
 pub(super) fn run_by(
     rules: Vec<Rule>,
     names: &[&str],
-    run: impl Fn(
-        &dyn PhysicalOptimizerRule,
-        Arc<dyn ExecutionPlan>,
-        &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>>
+    run: impl Fn(&dyn PhysicalOptimizerRule, Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized
     + Clone
     + Send
     + Sync
