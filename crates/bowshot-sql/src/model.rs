@@ -10,6 +10,7 @@ use sqlparser::tokenizer::Token;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelStatement {
+    /// `CREATE MODEL`
     Create {
         name: ObjectName,
         file: ModelFile,
@@ -18,10 +19,8 @@ pub enum ModelStatement {
         replace: bool,
         if_not_exists: bool,
     },
-    Drop {
-        name: ObjectName,
-        if_exists: bool,
-    },
+    /// `DROP MODEL`
+    Drop { name: ObjectName, if_exists: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,16 +27,10 @@ pub(crate) use read::{begins, read};
 /// See the module. Names of roles and users are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AccessStatement {
-    CreateRole {
-        name: String,
-        if_not_exists: bool,
-    },
+    /// `CREATE ROLE`
+    CreateRole { name: String, if_not_exists: bool },
     /// `DROP ROLE`, `DROP USER`
-    DropGrantee {
-        user: bool,
-        name: String,
-        if_exists: bool,
-    },
+    DropGrantee { user: bool, name: String, if_exists: bool },
     /// `CREATE USER`, `ALTER USER`
     User {
         name: String,
@@ -60,11 +54,7 @@ pub enum AccessStatement {
         cascade: bool,
     },
     /// `ALTER … OWNER TO`
-    Owner {
-        object: Object,
-        owner: String,
-        if_exists: bool,
-    },
+    Owner { object: Object, owner: String, if_exists: bool },
     /// `ALTER DEFAULT PRIVILEGES`
     DefaultRights {
         give: bool,
@@ -76,22 +66,16 @@ pub enum AccessStatement {
         grantees: Vec<String>,
     },
     /// `GRANT role TO …`, `REVOKE role FROM …`
-    Membership {
-        give: bool,
-        roles: Vec<String>,
-        members: Vec<String>,
-    },
+    Membership { give: bool, roles: Vec<String>, members: Vec<String> },
+    /// `CREATE TOKEN`
     CreateToken {
         name: String,
         /// Whose; of who says it, if it is not said.
         user: Option<String>,
         expires: Expiry,
     },
-    DropToken {
-        name: String,
-        user: Option<String>,
-        if_exists: bool,
-    },
+    /// `DROP TOKEN`
+    DropToken { name: String, user: Option<String>, if_exists: bool },
     /// `CREATE ROW POLICY`, `CREATE MASK`
     CreatePolicy {
         name: String,
@@ -103,12 +87,7 @@ pub enum AccessStatement {
         using: Box<Expr>,
     },
     /// `DROP ROW POLICY`, `DROP MASK`
-    DropPolicy {
-        mask: bool,
-        name: String,
-        table: ObjectName,
-        if_exists: bool,
-    },
+    DropPolicy { mask: bool, name: String, table: ObjectName, if_exists: bool },
 }
 
 /// How long a token is good.
@@ -125,9 +104,11 @@ pub enum Expiry {
 /// How a statement finds a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserChange {
+    /// `CREATE USER`
     Create,
     /// `CREATE USER IF NOT EXISTS`
     CreateIfMissing,
+    /// `ALTER USER`
     Alter,
 }
 

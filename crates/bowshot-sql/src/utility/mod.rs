@@ -30,31 +30,28 @@ use sqlparser::tokenizer::TokenWithSpan;
 
 #[derive(Debug, Clone)]
 pub enum Utility {
+    /// `SHOW …`
     Show(Show),
     /// The columns of a query.
     DescribeQuery(Box<Statement>),
     /// The columns of a table, or those that have this name.
-    DescribeTable {
-        table: ObjectName,
-        column: Option<String>,
-    },
+    DescribeTable { table: ObjectName, column: Option<String> },
     /// `SUMMARIZE`: statistics of the columns of a query, which is `SELECT * FROM table` of a table.
     Summarize {
         /// The table, which has to be there.
         table: Option<ObjectName>,
         query: Box<Statement>,
     },
+    /// `PRAGMA …`
     Pragma(Pragma),
     /// What the session itself does.
     Session(SessionStatement),
+    /// `USE name`
     Use(ObjectName),
     /// What is done with a cursor.
     Cursor(CursorStatement),
     /// `EXECUTE name (values)`
-    Execute {
-        name: String,
-        values: Vec<Expr>,
-    },
+    Execute { name: String, values: Vec<Expr> },
     /// `ANALYZE t`: there is nothing to do for a table that is there.
     Analyze(ObjectName),
     /// `CREATE INDEX … ON t`: the same.
