@@ -106,9 +106,6 @@ impl PhysicalExtensionCodec for TaskCodec {
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| short())?;
         let (sink, plan) = rest.split_at_checked(length).ok_or_else(short)?;
         let plan = self.0.decode(plan, ctx)?;
-        match sink.is_empty() {
-            true => Ok(plan),
-            false => Ok(Arc::new(EndpointSink::from_bytes(sink, plan)?)),
-        }
+        if sink.is_empty() { Ok(plan) } else { Ok(Arc::new(EndpointSink::from_bytes(sink, plan)?)) }
     }
 }

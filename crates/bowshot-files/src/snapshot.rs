@@ -49,12 +49,6 @@ impl Snapshot {
         let format = found.first().map_or(Format::Parquet, |file| file.kind.format);
         options.check(format)?;
         let looked_at = look_at(found, known, (options, workshop));
-        // What could be read is kept even if another file is broken: the next attempt reads only that one.
-        *known = looked_at
-            .iter()
-            .flatten()
-            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
-            .collect();
         let mut looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
         header_agreement::on_headers(&mut looked_at, found, options, workshop)?;
         let partitions = partition::read(found, options)?;

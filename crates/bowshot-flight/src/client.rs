@@ -99,7 +99,6 @@ pub struct Client {
 pub struct Table {
     pub catalog: String,
     pub schema_name: String,
-    /// Table name.
     pub name: String,
     /// Kind: `TABLE`, `VIEW`, …
     pub kind: String,
@@ -146,9 +145,6 @@ impl Client {
     }
 
     /// Lists tables whose names fit a `LIKE` pattern, with their columns if asked for.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub async fn tables(&self, pattern: Option<&str>, columns: Columns) -> Result<Vec<Table>> {
         let command = CommandGetTables {
             table_name_filter_pattern: pattern.map(str::to_owned),
@@ -165,9 +161,6 @@ impl Client {
     }
 
     /// Sets an option of the session, or resets it with `None`.
-    ///
-    /// # Errors
-    /// [`Error::Option`] when the server refuses the name or the value.
     pub async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
         let value = SessionOptionValue { option_value: value.map(wire_value) };
         let request = proto::SetSessionOptionsRequest {
@@ -190,9 +183,6 @@ impl Client {
     }
 
     /// Ends the session on the server.
-    ///
-    /// # Errors
-    /// As [`Client::execute`].
     pub async fn close(self) -> Result<()> {
         self.action("CloseSession", proto::CloseSessionRequest {}.encode_to_vec()).await.map(drop)
     }
@@ -286,9 +276,6 @@ impl Query {
     }
 
     /// See [`Client::cancel`].
-    ///
-    /// # Errors
-    /// As [`Client::cancel`].
     pub async fn cancel(&self) -> Result<CancelStatus> {
         self.client.cancel(self).await
     }

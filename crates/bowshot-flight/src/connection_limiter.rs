@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 /// How long a new connection waits for an evicted one to close.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Limits connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimiter {
     all: Arc<Semaphore>,

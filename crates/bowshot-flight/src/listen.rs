@@ -72,9 +72,6 @@ impl From<Error> for bowshot_api::Error {
 
 /// Serves Flight SQL on `listener` until `shutdown`, then accepts no connections and waits for running calls up to
 /// the drain timeout. Dropping the future closes all connections.
-///
-/// # Errors
-/// If the listening socket breaks.
 pub async fn serve(
     listener: TcpListener,
     server: Arc<dyn Server>,
@@ -96,9 +93,6 @@ pub struct Choices {
 }
 
 /// As [`serve`], with a configuration.
-///
-/// # Errors
-/// If the listening socket breaks.
 pub async fn serve_with(
     listener: TcpListener,
     server: Arc<dyn Server>,

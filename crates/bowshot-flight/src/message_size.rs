@@ -16,7 +16,6 @@ const LEAST: usize = 64 << 10;
 /// only for a single large row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageSizes {
-    /// Target size.
     pub(crate) target: usize,
     /// Size of one early message per connection, for clients without a limit.
     pub(crate) large: Option<usize>,

@@ -105,7 +105,6 @@ impl Profile {
         actions::run(caller, action).await
     }
 
-    /// Request headers that are echoed.
     pub(crate) fn echo(&self, request: &HeaderMap) -> HeaderMap {
         let echoed = self.echoed_headers.iter();
         echoed.filter_map(|name| Some((name.clone(), request.get(name)?.clone()))).collect()

@@ -188,7 +188,6 @@ pub(crate) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     }
 }
 
-/// The schema of a metadata command.
 pub(crate) fn metadata_schema(command: &Command) -> Result<SchemaRef> {
     metadata::schema_of(command).ok_or_else(|| misplaced(command))
 }

@@ -34,10 +34,11 @@ pub fn of_all_rows(options: &ReadOptions) -> ReadOptions {
 
 pub type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
-/// One result per file, in order; several threads, since each file costs a wait for the disk.
+/// One result per file, in order; several threads, since each file costs a wait for the disk. What could be read is known then, even if
+/// another file is broken: the next attempt reads only that one.
 pub fn look_at(
     found: &[ListedFile],
-    known: &KnownFiles,
+    known: &mut KnownFiles,
     (options, workshop): (&ReadOptions, &Workshop),
 ) -> Vec<LookedAt> {
     let results: Vec<OnceLock<LookedAt>> = found.iter().map(|_| OnceLock::new()).collect();
@@ -77,11 +78,14 @@ pub fn look_at(
     }
     let missing =
         |file: &ListedFile| Error::Interrupted { path: file.path.clone(), detail: "no result".to_owned() };
-    results
-        .into_iter()
-        .zip(found)
-        .map(|(result, file)| result.into_inner().unwrap_or_else(|| Err(missing(file))))
-        .collect()
+    let results = results.into_iter().zip(found);
+    let looked_at: Vec<LookedAt> =
+        results.map(|(result, file)| result.into_inner().unwrap_or_else(|| Err(missing(file)))).collect();
+    let kept = looked_at.iter().flatten();
+    *known = kept
+        .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
+        .collect();
+    looked_at
 }
 
 fn look_at_one(found: &ListedFile, options: &ReadOptions, workshop: &Workshop) -> LookedAt {

@@ -19,7 +19,6 @@ enum CleanupTask {
     End(Arc<dyn GrpcWebConnection>),
 }
 
-/// The queue.
 #[derive(Debug, Clone)]
 pub(crate) struct CleanupQueue(Sender<CleanupTask>);
 

@@ -52,9 +52,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until `shutdown`, then closes the connections; responses in progress may finish within seconds.
-///
-/// # Errors
-/// When the listener is not usable at all.
 pub async fn serve(
     listener: TcpListener,
     server: Arc<dyn Server>,

@@ -29,9 +29,6 @@ pub(crate) fn carriers(schema: &Schema) -> SchemaRef {
 }
 
 /// Values of the type that they are to be of.
-///
-/// # Errors
-/// When one is no such value.
 pub(crate) fn fit(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     if column.data_type() == data_type {
         return Ok(Arc::clone(column));
@@ -40,9 +37,6 @@ pub(crate) fn fit(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, A
 }
 
 /// Rows with the columns that they are to have.
-///
-/// # Errors
-/// As [`fit`].
 pub(crate) fn fit_rows(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = rows.columns().iter().zip(schema.fields());
     let columns = columns.map(|(column, field)| fit(column, field.data_type())).collect::<Result<_, _>>()?;

@@ -56,9 +56,6 @@ pub(crate) struct ResponseFormat {
 
 impl ResponseFormat {
     /// Negotiates the format.
-    ///
-    /// # Errors
-    /// As [`Format::wanted`].
     pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         let format = Format::wanted(headers, format)?;
         let is_text = matches!(format, Format::Json | Format::Lines | Format::Csv);

@@ -51,9 +51,6 @@ pub(crate) async fn whole(
 }
 
 /// Refuses bodies that would have to be decoded first.
-///
-/// # Errors
-/// 415.
 pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<()> {
     let Some(encoding) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
     if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {

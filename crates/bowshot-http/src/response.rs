@@ -36,9 +36,6 @@ pub(crate) enum Outcome {
 }
 
 /// The response of a request.
-///
-/// # Errors
-/// `Unsupported` for columns that the form has no place for.
 pub(crate) async fn respond(
     mut scope: SessionScope,
     outcome: Outcome,

@@ -66,9 +66,6 @@ impl SessionScope {
     }
 
     /// As `enter`, with the lock that `sql` needs.
-    ///
-    /// # Errors
-    /// As `enter`, and `Timeout` where the lock does not come.
     pub(crate) async fn enter_for(
         caller: Caller,
         headers: &HeaderMap,
@@ -133,7 +130,6 @@ impl SessionScope {
         self.session.begin_implicit().await
     }
 
-    /// Ends the implicit transaction.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd) -> bowshot_api::Result<()> {
         if self.has_implicit.load(Ordering::Relaxed) {
             self.while_used(self.session.end_implicit(end)).await?;
@@ -142,7 +138,6 @@ impl SessionScope {
         Ok(())
     }
 
-    /// Attaches to a partition of a query.
     pub(crate) async fn attach(&self, query: QueryId, partition: usize) -> bowshot_api::Result<BatchStream> {
         self.server.attach(self.session.principal(), query, partition).await
     }

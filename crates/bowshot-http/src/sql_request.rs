@@ -89,9 +89,6 @@ impl SqlRequest {
 }
 
 /// The options of a new session; an empty body has none.
-///
-/// # Errors
-/// As [`SqlRequest::read`].
 pub(crate) async fn session_options(request: Request, limits: &Limits) -> Result<SessionOptions> {
     let (parts, body) = request.into_parts();
     let limit = (limits.max_sql_bytes, "limits.max_sql_bytes");

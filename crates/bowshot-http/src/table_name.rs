@@ -4,9 +4,6 @@ use bowshot_api::{Error, OptionValue, Result, Session, TableName};
 
 /// Parses `table`, `schema.table` or `catalog.schema.table`. Names are case-sensitive; parts with dots are in double
 /// quotes, which are escaped by doubling.
-///
-/// # Errors
-/// `Invalid`.
 pub(crate) fn table_name(text: &str) -> Result<TableName> {
     let mut names = parts(text)?;
     let Some(name) = names.pop() else { return Err(malformed(text)) };

@@ -108,9 +108,6 @@ fn is_replaced(wanted: &Fields, found: &Fields) -> bool {
 }
 
 /// Nested fields are found by name, so those of one number must have one name.
-///
-/// # Errors
-/// Says how they differ.
 pub(super) fn expect_same_names(
     wanted: &Field,
     found: &Field,

@@ -2,7 +2,8 @@
 //! reads such tables asks for names in it, for small files as a whole and for data files, by their names from the folder on; what
 //! the metadata of a table name elsewhere cannot be asked for.
 
-use bowshot_formats::data_file::{DataFile, HandlePool};
+use bowshot_formats::data_file::HandlePool;
+use bowshot_formats::inspection::KnownFiles;
 use bowshot_formats::listed_file::ListedFile;
 use bowshot_object_store::file_name::{Compression, Format, Kind};
 use bowshot_object_store::secrets::{InForce, same};
@@ -139,6 +140,28 @@ impl FolderView {
         }
     }
 
+    /// The same, but that known files are not asked for again where each would be a request: the formats have no file that changes, and
+    /// what is read of one is held against what it was.
+    pub(crate) fn find_unless_known(
+        &self,
+        names: &[String],
+        known: &KnownFiles,
+    ) -> Result<Vec<ListedFile>, Error> {
+        let known_as = |name: &String| {
+            let (data, _) = known.get(&self.path(name)).filter(|_| self.asks_for_each_file())?;
+            Some(found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned()))
+        };
+        let there: Vec<Option<ListedFile>> = names.iter().map(known_as).collect();
+        let open = names.iter().zip(&there).filter(|(_, known)| known.is_none());
+        let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
+        let mut asked = self.find_all(&open).into_iter();
+        let missing = |name: &String| Err(Error::Missing { path: self.path(name) });
+        let files = there.into_iter().zip(names);
+        files
+            .map(|(file, name)| file.map_or_else(|| asked.next().unwrap_or_else(|| missing(name)), Ok))
+            .collect()
+    }
+
     /// All bytes of a file that has at most so many. Blocks.
     pub(crate) fn read(&self, name: &str, most: u64, pool: &Arc<HandlePool>) -> Result<Vec<u8>, Error> {
         let data = self.find(name)?.data(pool);
@@ -155,11 +178,6 @@ impl FolderView {
             Err(error) => Err(fault.get().cloned().unwrap_or_else(|| Error::io(data.path(), error))),
         }
     }
-}
-
-/// A file that is known already.
-pub(crate) fn found_again(data: &Arc<DataFile>) -> ListedFile {
-    found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned())
 }
 
 fn local(path: PathBuf) -> Result<ListedFile, Error> {

@@ -68,9 +68,6 @@ impl ForeignFolder {
     }
 
     /// The number of the state that a branch or a tag names; Delta tables have none of these.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn referenced_state(&self, reference: &str) -> Result<Option<u64>, Error> {
         match self {
             Self::Delta(_) => Ok(None),
@@ -90,9 +87,6 @@ impl ForeignFolder {
     }
 
     /// Number of the data files.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn files(&self) -> Result<usize, Error> {
         match self {
             Self::Delta(folder) => folder.files().await,

@@ -20,7 +20,6 @@ struct ConnectionTable {
     connections: HashMap<u32, Arc<OpenConnection>>,
 }
 
-/// An open connection.
 #[derive(Debug, Default)]
 struct OpenConnection {
     /// The user, once it has authenticated.

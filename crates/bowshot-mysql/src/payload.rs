@@ -89,7 +89,6 @@ impl Payload {
     }
 }
 
-/// Bytes as text.
 pub(crate) fn text(bytes: &[u8]) -> Result<String, Failure> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),

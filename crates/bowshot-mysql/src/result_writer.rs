@@ -27,7 +27,6 @@ pub(crate) struct ResultWriter {
     sent: u64,
 }
 
-/// The columns of a result.
 pub(crate) fn columns(schema: &Schema) -> Result<Vec<Column>, Failure> {
     let count = schema.fields().len();
     if count > MAX_COLUMNS {

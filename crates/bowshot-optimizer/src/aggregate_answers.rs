@@ -3,12 +3,12 @@
 //! extremes of casts that change the order, since bounds cast are not bounds (as text, `9` is more than `10`).
 
 use super::barrier::{Barrier, with_barriers};
+use super::node_rule::Rule;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::CastExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
@@ -18,9 +18,7 @@ use std::sync::Arc;
 const ANSWERS: &str = "aggregate_statistics";
 
 /// The rules, that one kept from aggregates whose statistics are doubtful.
-pub(super) fn beyond_doubt(
-    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
-) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+pub(super) fn beyond_doubt(rules: Vec<Rule>) -> Vec<Rule> {
     with_barriers(rules, &[ANSWERS], without_doubtful_statistics)
 }
 

@@ -2,7 +2,9 @@
 //! catalog are plain DataFusion.
 
 use super::subqueries::{outer_types, unnest};
+use super::window_marks::mark;
 use super::{excluded_rows, frame_offsets, integers, null_masking, operators, set_operations_all};
+use bowshot_sql::rewrite::{EXCLUDING, FRAME_OFFSET};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::session_state::SessionStateBuilder;
@@ -16,8 +18,8 @@ pub fn with_our_meaning(mut state: SessionStateBuilder) -> SessionStateBuilder {
     state.scalar_functions().get_or_insert_default().extend(integers::functions());
     state.scalar_functions().get_or_insert_default().extend(operators::functions());
     state.scalar_functions().get_or_insert_default().extend(null_masking::functions());
-    state.scalar_functions().get_or_insert_default().push(excluded_rows::mark());
-    state.scalar_functions().get_or_insert_default().push(frame_offsets::mark());
+    state.scalar_functions().get_or_insert_default().push(mark(EXCLUDING, 1));
+    state.scalar_functions().get_or_insert_default().push(mark(FRAME_OFFSET, 2));
     let planners = state.expr_planners().get_or_insert_default();
     planners.insert(0, Arc::new(operators::IntervalPlanner));
     planners.insert(0, Arc::new(operators::UuidPlanner));

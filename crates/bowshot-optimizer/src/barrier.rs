@@ -1,50 +1,25 @@
 //! Operators that hide others from one of DataFusion's rules while it runs, and report less or more than those.
 
+use super::node_rule::{Rule, run_by};
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, Statistics, internal_err};
-use datafusion::config::ConfigOptions;
+use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use std::fmt;
 use std::sync::Arc;
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 type Plan = Arc<dyn ExecutionPlan>;
 /// Puts barriers around one operator of a plan, or leaves it as it is.
 type Put = fn(Plan) -> Result<Transformed<Plan>>;
 
 /// The rules, those of these names kept from operators that `put` puts barriers around.
 pub(super) fn with_barriers(rules: Vec<Rule>, names: &[&str], put: Put) -> Vec<Rule> {
-    let kept = |rule: Rule| -> Rule {
-        if names.contains(&rule.name()) { Arc::new(WithBarriers { rule, put }) } else { rule }
-    };
-    rules.into_iter().map(kept).collect()
-}
-
-/// A rule with barriers in its plan, which are there only while it runs.
-#[derive(Debug)]
-struct WithBarriers {
-    rule: Rule,
-    put: Put,
-}
-
-impl PhysicalOptimizerRule for WithBarriers {
-    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
-        let closed = plan.transform_up(self.put)?;
-        let optimized = self.rule.optimize(closed.data, config)?;
+    run_by(rules, names, move |rule, plan, config| {
+        let closed = plan.transform_up(put)?;
+        let optimized = rule.optimize(closed.data, config)?;
         if closed.transformed { Barrier::lifted(optimized) } else { Ok(optimized) }
-    }
-
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.rule.schema_check()
-    }
+    })
 }
 
 /// Gives what its input gives. It takes no conditions from above, since that is what operators do by themselves.
@@ -88,6 +63,18 @@ impl Barrier {
     }
 }
 
+/// The statistics of so many rows, which are as large as those that are known.
+fn with_row_count(known: &Statistics, rows: usize) -> Statistics {
+    let mut statistics = known.clone();
+    let bytes = known.total_byte_size.get_value().zip(known.num_rows.get_value());
+    statistics.total_byte_size = match bytes {
+        Some((bytes, of)) => Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize),
+        None => Precision::Absent,
+    };
+    statistics.num_rows = Precision::Inexact(rows);
+    statistics
+}
+
 impl DisplayAs for Barrier {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -105,32 +92,11 @@ impl ExecutionPlan for Barrier {
 
     crate::one_input!(input, |plan, input| Self { input, says: plan.says });
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("a barrier stands before one operator") };
-        let rows = match self.says {
-            Says::OfInput => return Ok(Arc::clone(input)),
-            Says::Nothing => return Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
-            Says::Rows(rows) => rows,
-        };
-        let mut statistics = Statistics::clone(input);
-        let bytes = statistics.total_byte_size.get_value().zip(statistics.num_rows.get_value());
-        statistics.total_byte_size = match bytes {
-            Some((bytes, of)) => {
-                Precision::Inexact((*bytes as f64 / (*of).max(1) as f64 * rows as f64) as usize)
-            }
-            None => Precision::Absent,
-        };
-        statistics.num_rows = Precision::Inexact(rows);
-        Ok(Arc::new(statistics))
-    }
+    crate::one_input::statistics_of_input!(|barrier, input| match barrier.says {
+        Says::OfInput => Arc::clone(input),
+        Says::Nothing => Arc::new(Statistics::new_unknown(&barrier.schema())),
+        Says::Rows(rows) => Arc::new(with_row_count(input, rows)),
+    });
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)

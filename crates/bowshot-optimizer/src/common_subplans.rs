@@ -50,9 +50,6 @@ pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
 pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
-///
-/// # Errors
-/// From walking the plan.
 pub fn share(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     if !may_have_equal_parts(plan)? {
         return Ok(None);
@@ -370,53 +367,30 @@ fn reads_tables(plan: &LogicalPlan) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::datasource::MemTable;
-    use datafusion::prelude::SessionContext;
-
-    async fn optimized(sql: &str) -> (SessionContext, LogicalPlan) {
-        let context = SessionContext::new();
-        let schema = Arc::new(Schema::new(vec![
-            Field::new("k", DataType::Int64, true),
-            Field::new("v", DataType::Int64, true),
-        ]));
-        for name in ["t", "u"] {
-            let table = MemTable::try_new(Arc::clone(&schema), vec![Vec::new()]).unwrap();
-            context.register_table(name, Arc::new(table)).unwrap();
-        }
-        let plan = context.sql(sql).await.unwrap().into_optimized_plan().unwrap();
-        (context, plan)
-    }
+    use crate::test_sessions::{optimized, readers};
 
     /// Readers of parts that are computed once, in a statement.
-    async fn readers(sql: &str) -> usize {
-        let (_, plan) = optimized(sql).await;
+    async fn count_readers(sql: &str) -> usize {
+        let plan = optimized(sql).await;
         let Some(shared) = share(&plan).unwrap() else { return 0 };
-        let mut readers = 0;
-        shared
-            .apply_with_subqueries(|node| {
-                readers += usize::from(ComputedOnce::is(node));
-                Ok(TreeNodeRecursion::Continue)
-            })
-            .unwrap();
         assert_eq!(shared.schema(), plan.schema());
-        readers
+        readers(&shared).len()
     }
 
     #[tokio::test]
     async fn others_are_computed_each() {
         let equal = "SELECT k, sum(v) FROM t GROUP BY k";
-        assert_eq!(readers(&format!("{equal} UNION ALL {equal}")).await, 2);
+        assert_eq!(count_readers(&format!("{equal} UNION ALL {equal}")).await, 2);
         for other in [
             "SELECT k, sum(v) FROM u GROUP BY k",
             "SELECT v, sum(k) FROM t GROUP BY v",
             "SELECT k, sum(v) FROM t WHERE v > 1 GROUP BY k",
             "SELECT k, sum(v) FROM t WHERE random() > 0.5 GROUP BY k",
         ] {
-            assert_eq!(readers(&format!("{equal} UNION ALL {other}")).await, 0, "{other}");
+            assert_eq!(count_readers(&format!("{equal} UNION ALL {other}")).await, 0, "{other}");
         }
         let random = "SELECT k, sum(v) FROM t WHERE random() > 0.5 GROUP BY k";
-        assert_eq!(readers(&format!("{random} UNION ALL {random}")).await, 0);
+        assert_eq!(count_readers(&format!("{random} UNION ALL {random}")).await, 0);
     }
 
     #[tokio::test]
@@ -432,34 +406,27 @@ mod tests {
             (2, "SELECT k, a, r FROM s UNION ALL SELECT k, a, a AS r FROM s"),
         ] {
             let sql = format!("{windows} {rest}");
-            let (_, plan) = optimized(&sql).await;
-            let shared = share(&plan).unwrap().unwrap();
-            let mut parts = Vec::new();
-            shared
-                .apply_with_subqueries(|node| {
-                    parts.extend(ComputedOnce::is(node).then(|| node.inputs()[0].clone()));
-                    Ok(TreeNodeRecursion::Continue)
-                })
-                .unwrap();
+            let shared = share(&optimized(&sql).await).unwrap().unwrap();
+            let parts = readers(&shared);
             assert_eq!(parts.len(), expected, "{sql}");
-            assert!(parts.iter().all(|part| matches!(part, LogicalPlan::Window(_))), "{sql}");
+            assert!(parts.iter().all(|part| matches!(part.inputs()[0], LogicalPlan::Window(_))), "{sql}");
         }
         let alone = format!("{windows} SELECT k, a, r FROM s");
-        assert_eq!(readers(&alone).await, 0);
+        assert_eq!(count_readers(&alone).await, 0);
     }
 
     #[tokio::test]
     async fn windows_of_other_keys_are_not_put_into_one() {
         let sql = "SELECT rank() OVER (PARTITION BY k ORDER BY v) FROM t UNION ALL SELECT rank() OVER (PARTITION BY v ORDER BY k) FROM t";
-        assert_eq!(readers(sql).await, 0);
+        assert_eq!(count_readers(sql).await, 0);
         let same = "SELECT rank() OVER (PARTITION BY k ORDER BY v) FROM t UNION ALL SELECT row_number() OVER (PARTITION BY k ORDER BY v) FROM t";
-        assert_eq!(readers(same).await, 2);
+        assert_eq!(count_readers(same).await, 2);
     }
 
     #[tokio::test]
     async fn tables_of_one_name_are_not_taken_for_one() {
         let sql = "SELECT k, sum(v) FROM t GROUP BY k";
-        let ((_, one), (_, other)) = (optimized(sql).await, optimized(sql).await);
+        let (one, other) = (optimized(sql).await, optimized(sql).await);
         assert_eq!(one, other);
         assert!(have_same_tables(&one, &one.clone()).unwrap() && !have_same_tables(&one, &other).unwrap());
     }

@@ -27,7 +27,6 @@ pub struct ComputedOnce {
 }
 
 impl ComputedOnce {
-    /// Whether a node is one.
     pub fn is(node: &LogicalPlan) -> bool {
         matches!(node, LogicalPlan::Extension(extension) if extension.node.as_any().is::<Self>())
     }

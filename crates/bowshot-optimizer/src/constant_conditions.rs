@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// The rule that takes conditions down.
 pub(super) const FILTERS: &str = "push_down_filter";
 
-/// See the module.
 pub(super) fn decided_above(
     rule: &dyn OptimizerRule,
     plan: LogicalPlan,

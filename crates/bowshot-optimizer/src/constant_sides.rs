@@ -9,7 +9,6 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
-/// See the module.
 pub(super) fn constants_on_the_right(
     rule: &dyn OptimizerRule,
     plan: LogicalPlan,

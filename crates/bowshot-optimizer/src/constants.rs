@@ -4,11 +4,10 @@
 //! (`SELECT 1, a … UNION ALL SELECT 2, a … ORDER BY 1 DESC, 2 LIMIT 1`).
 
 use super::drop_ordering::DropOrdering;
-use super::node_rule::{behind, node_rule};
-use datafusion::common::{JoinSide, JoinType, Result};
+use crate::node_rule::{Replacement, Rule, behind, node_rule};
+use datafusion::common::{JoinSide, JoinType};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::equivalence::AcrossPartitions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec, SymmetricHashJoinExec,
 };
@@ -20,21 +19,16 @@ use std::sync::Arc;
 const BRINGS_CONSTANTS: &str = "FilterPushdown";
 
 /// See the module. Comes before all rules that look at orders and groups.
-pub(super) fn nothing_constant_of_parts() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+pub(super) fn nothing_constant_of_parts() -> Rule {
     node_rule("NothingConstantOfParts", nothing_constant)
 }
 
 /// The rules, with this one behind that which brings constants.
-pub(super) fn behind_filters(
-    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
-) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+pub(super) fn behind_filters(rules: Vec<Rule>) -> Vec<Rule> {
     behind(rules, BRINGS_CONSTANTS, nothing_constant_of_parts)
 }
 
-fn nothing_constant(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn nothing_constant(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     if has_constants_of_parts(node.as_ref()) {
         return Ok(Some(DropOrdering::of_constants(Arc::clone(node))));
     }

@@ -1,14 +1,13 @@
 //! An operator that passes its input on, but does not report its ordering, for rules that draw wrong conclusions from it.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::common::{Result, Statistics};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
@@ -26,7 +25,6 @@ pub enum Dropped {
     Constants,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct DropOrdering {
     input: Arc<dyn ExecutionPlan>,
@@ -120,23 +118,13 @@ impl ExecutionPlan for DropOrdering {
         vec![false]
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("one operator is forgotten") };
-        if self.forgotten != Dropped::All {
-            return Ok(Arc::clone(input));
+    crate::one_input::statistics_of_input!(|plan, input| match plan.forgotten {
+        Dropped::All => {
+            let num_rows = input.num_rows.to_inexact();
+            Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&plan.schema()) })
         }
-        let mut statistics = Statistics::new_unknown(&self.schema());
-        statistics.num_rows = input.num_rows.to_inexact();
-        Ok(Arc::new(statistics))
-    }
+        Dropped::Order | Dropped::Constants => Arc::clone(input),
+    });
 
     fn gather_filters_for_pushdown(
         &self,

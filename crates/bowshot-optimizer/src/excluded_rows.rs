@@ -2,21 +2,20 @@
 //! computed for each row from the rows left in its frame, as in PostgreSQL. What is excluded is a call among the keys of
 //! PARTITION BY. Each row costs as much as its frame has rows.
 
-use super::expressions::in_node;
+use super::window_marks::change_window_calls;
 use bowshot_api::Error;
 use bowshot_query_task::step;
 use bowshot_sql::rewrite::EXCLUDING;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{cast, filter, partition};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, Schema};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{
-    AggregateUDF, ColumnarValue, Expr, LogicalPlan, PartitionEvaluator, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
+    AggregateUDF, Expr, LogicalPlan, PartitionEvaluator, Signature, Volatility, WindowFunctionDefinition,
+    WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_plan::PhysicalExpr;
 use std::ops::Range;
@@ -25,26 +24,8 @@ use std::sync::Arc;
 /// Rows of frames that are read before the statement is asked whether it is over.
 const ROWS_OF_A_STEP: usize = 1 << 16;
 
-/// See the module.
 pub(super) fn without_excluded_rows(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-    let mut changed = false;
-    plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Window(_) => in_node(node, in_expression, &mut changed),
-        node if changed => node.recompute_schema().map(Transformed::yes),
-        node => Ok(Transformed::no(node)),
-    })
-    .data()
-}
-
-fn in_expression(expr: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expr.transform_up(|part| match part {
-        Expr::WindowFunction(mut call) => {
-            let changed = without_mark(&mut call)?;
-            let call = Expr::WindowFunction(call);
-            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
-        }
-        part => Ok(Transformed::no(part)),
-    })
+    change_window_calls(plan, without_mark)
 }
 
 /// Takes the mark off a call, and lets its function look at it; says whether it has one.
@@ -92,33 +73,6 @@ fn marked(key: &Expr) -> Option<Excluded> {
         "group" => Some(Excluded::Group),
         "ties" => Some(Excluded::Ties),
         _ => None,
-    }
-}
-
-/// The function of the mark, which no plan has when it runs.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Mark {
-    signature: Signature,
-}
-
-/// The function, for those that look it up by name.
-pub(super) fn mark() -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Mark { signature: Signature::any(1, Volatility::Immutable) }))
-}
-
-impl ScalarUDFImpl for Mark {
-    fn name(&self) -> &'static str {
-        EXCLUDING
-    }
-
-    bowshot_api::getters!(signature: &Signature);
-
-    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, _given: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        internal_err!("rows that were to be excluded from a frame are in it")
     }
 }
 
@@ -288,7 +242,6 @@ impl Evaluator {
         aggregate.evaluate()
     }
 
-    /// The value of one of the rows.
     fn picked(&self, values: &[ArrayRef], parts: &[Range<usize>], row: usize) -> Result<ScalarValue> {
         let Some(value) = values.first() else { return internal_err!("a value of a frame is missing") };
         let mut rows = parts.iter().cloned().flatten();

@@ -12,9 +12,6 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 
 /// The plan with its expressions rewritten, those of its subqueries first. Columns keep their names.
-///
-/// # Errors
-/// When an expression cannot be rewritten.
 pub(super) fn in_plan(plan: LogicalPlan, rewrite: Rewrite) -> Result<LogicalPlan> {
     let mut changed = false;
     plan.transform_up_with_subqueries(|node| in_node(node, rewrite, &mut changed)).data()
@@ -22,12 +19,9 @@ pub(super) fn in_plan(plan: LogicalPlan, rewrite: Rewrite) -> Result<LogicalPlan
 
 /// The same for one operator, above operators that have been rewritten: what it says of types is theirs afterwards. `changed`
 /// tells, before and after, whether anything in the plan is another than it was: if nothing is, types are what they were.
-///
-/// # Errors
-/// When an expression cannot be rewritten.
 pub(super) fn in_node(
     node: LogicalPlan,
-    rewrite: Rewrite,
+    rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
     changed: &mut bool,
 ) -> Result<Transformed<LogicalPlan>> {
     if !*changed && has_no_expressions(&node)? {
@@ -79,9 +73,6 @@ pub(super) fn any_node(plan: &LogicalPlan, is: impl Fn(&LogicalPlan) -> Result<b
 
 /// The type of an expression. The planner's own way computes on empty arrays for each operator, and the name of a function for
 /// each one around it: asked at every level of a long sum, that takes minutes. Integers of one type need neither.
-///
-/// # Errors
-/// When it has no type.
 pub(super) fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     integer_type(expr, schema).map_or_else(|| expr.get_type(schema), Ok)
 }

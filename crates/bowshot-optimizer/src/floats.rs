@@ -2,7 +2,7 @@
 //! and `max` mix up numbers and NaN, so that answers depend on the order of rows, and give the largest finite number where all
 //! are infinite. Its top-k of groups does not find a NaN among its keys again, and panics.
 
-use super::node_rule::call_again;
+use crate::node_rule::{Replacement, call_again};
 use bowshot_kernels::floats;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::common::Result;
@@ -16,15 +16,12 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use std::sync::Arc;
 
 /// See the module. Without groups DataFusion compares in this order itself.
-pub(super) fn in_order(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn in_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten())
 }
 
 /// The aggregation with such functions, and without a bound on its groups that takes floating-point numbers for an order.
-fn in_aggregate(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_aggregate(aggregate: &AggregateExec) -> Replacement {
     if aggregate.group_expr().is_empty() {
         return Ok(None);
     }

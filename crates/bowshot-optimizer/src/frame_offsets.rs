@@ -1,41 +1,18 @@
 //! Offsets of window frames that are computed, such as parameters (`bowshot-sql`, `rewrite/frames.rs`): each is a call among the
 //! keys of PARTITION BY. One that has a value goes into its frame; a plan without values of its parameters keeps the call.
 
-use super::expressions::in_node;
+use super::window_marks::change_window_calls;
 use bowshot_api::Error;
 use bowshot_sql::rewrite::FRAME_OFFSET;
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-    WindowFrame, WindowFrameBound, WindowFrameUnits,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
-use std::sync::Arc;
 
-/// See the module.
 pub(super) fn with_offsets(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-    let mut changed = false;
-    plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Window(_) => in_node(node, in_expression, &mut changed),
-        node if changed => node.recompute_schema().map(Transformed::yes),
-        node => Ok(Transformed::no(node)),
-    })
-    .data()
-}
-
-fn in_expression(expr: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {
-    expr.transform_up(|part| match part {
-        Expr::WindowFunction(mut call) => {
-            let changed = take_offsets(&mut call)?;
-            let call = Expr::WindowFunction(call);
-            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
-        }
-        part => Ok(Transformed::no(part)),
-    })
+    change_window_calls(plan, take_offsets)
 }
 
 /// Puts the offsets into the frame of a call; says whether there are any.
@@ -107,31 +84,4 @@ impl Offset {
 
 fn invalid(message: &'static str) -> DataFusionError {
     DataFusionError::External(Box::new(Error::invalid(message)))
-}
-
-/// The function of such a call, which no plan has when it runs.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Mark {
-    signature: Signature,
-}
-
-/// The function, for those that look it up by name.
-pub(super) fn mark() -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(Mark { signature: Signature::any(2, Volatility::Immutable) }))
-}
-
-impl ScalarUDFImpl for Mark {
-    fn name(&self) -> &'static str {
-        FRAME_OFFSET
-    }
-
-    bowshot_api::getters!(signature: &Signature);
-
-    fn return_type(&self, _given: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn invoke_with_args(&self, _given: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        internal_err!("the offset of a frame has no value")
-    }
 }

@@ -38,9 +38,6 @@ pub struct Scanned {
 }
 
 /// All such groups of an optimized plan.
-///
-/// # Errors
-/// From walking the plan.
 pub fn find(plan: &LogicalPlan) -> Result<Vec<Groups>> {
     let families = families(plan, is_grouped, |one, other| match (one, other) {
         (LogicalPlan::Aggregate(one), LogicalPlan::Aggregate(other)) => one.group_expr == other.group_expr,
@@ -50,9 +47,6 @@ pub fn find(plan: &LogicalPlan) -> Result<Vec<Groups>> {
 }
 
 /// The plan with such groups computed together.
-///
-/// # Errors
-/// From walking the plan.
 pub fn fuse(plan: LogicalPlan, fused: &[Groups]) -> Result<LogicalPlan> {
     let replaced = plan.transform_down_with_subqueries(|node| {
         for groups in fused {
@@ -148,21 +142,8 @@ fn add_scans<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::datasource::MemTable;
-    use datafusion::prelude::SessionContext;
-
-    async fn optimized(sql: &str) -> LogicalPlan {
-        let context = SessionContext::new();
-        let fields = ["k", "v", "w"].map(|name| Field::new(name, DataType::Int64, true));
-        let schema = Arc::new(Schema::new(fields.to_vec()));
-        for name in ["t", "u"] {
-            let table = MemTable::try_new(Arc::clone(&schema), vec![Vec::new()]).unwrap();
-            context.register_table(name, Arc::new(table)).unwrap();
-        }
-        context.sql(sql).await.unwrap().into_optimized_plan().unwrap()
-    }
+    use super::{Groups, find, fuse};
+    use crate::test_sessions::{optimized, readers};
 
     #[tokio::test]
     async fn groups_of_other_keys_are_computed_together() {
@@ -194,14 +175,7 @@ mod tests {
             let found = find(&plan).unwrap();
             let fused = fuse(plan.clone(), &found).unwrap();
             assert_eq!(fused.schema(), plan.schema());
-            let mut readers = 0;
-            fused
-                .apply_with_subqueries(|node| {
-                    readers += usize::from(ComputedOnce::is(node));
-                    Ok(TreeNodeRecursion::Continue)
-                })
-                .unwrap();
-            assert_eq!(readers, expected, "{sql}");
+            assert_eq!(readers(&fused).len(), expected, "{sql}");
             for groups in found {
                 let differing: Vec<String> =
                     groups.scans().iter().filter(|scanned| scanned.differs).map(|of| of.scan.table_name.to_string()).collect();

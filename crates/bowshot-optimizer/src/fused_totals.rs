@@ -15,9 +15,6 @@ use std::sync::Arc;
 const MOST_FUNCTIONS: usize = 32;
 
 /// The optimized plan with such totals computed together, or `None` if it has none.
-///
-/// # Errors
-/// From walking the plan.
 pub fn fuse(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let fused: Vec<Totals> =
         families(plan, is_total, |_, _| true)?.into_iter().filter_map(Totals::of).collect();
@@ -132,31 +129,15 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
-    use datafusion::datasource::MemTable;
-    use datafusion::prelude::SessionContext;
+    use super::fuse;
+    use crate::test_sessions::{optimized, readers};
 
     /// Readers of totals that are computed together, in a statement.
-    async fn readers(sql: &str) -> usize {
-        let context = SessionContext::new();
-        let fields = ["k", "v", "w"].map(|name| Field::new(name, DataType::Int64, true));
-        let schema = Arc::new(Schema::new(fields.to_vec()));
-        for name in ["t", "u"] {
-            let table = MemTable::try_new(Arc::clone(&schema), vec![Vec::new()]).unwrap();
-            context.register_table(name, Arc::new(table)).unwrap();
-        }
-        let plan = context.sql(sql).await.unwrap().into_optimized_plan().unwrap();
+    async fn count_readers(sql: &str) -> usize {
+        let plan = optimized(sql).await;
         let Some(fused) = fuse(&plan).unwrap() else { return 0 };
         assert_eq!(fused.schema(), plan.schema());
-        let mut readers = 0;
-        fused
-            .apply_with_subqueries(|node| {
-                readers += usize::from(ComputedOnce::is(node));
-                Ok(TreeNodeRecursion::Continue)
-            })
-            .unwrap();
-        readers
+        readers(&fused).len()
     }
 
     #[tokio::test]
@@ -189,7 +170,7 @@ mod tests {
             ),
         ] {
             let sql = format!("SELECT * FROM {one} AS a CROSS JOIN {other} AS b");
-            assert_eq!(readers(&sql).await, expected, "{sql}");
+            assert_eq!(count_readers(&sql).await, expected, "{sql}");
         }
     }
 }

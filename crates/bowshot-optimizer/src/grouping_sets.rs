@@ -3,17 +3,14 @@
 //! not. Here that is dropped.
 
 use super::drop_ordering::DropOrdering;
-use datafusion::common::Result;
+use crate::node_rule::Replacement;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use std::sync::Arc;
 
 /// See the module. Comes before all rules that look at orders and partitions.
-pub(super) fn nothing_known(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn nothing_known(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(makes_sets(node.as_ref()).then(|| DropOrdering::of_all(Arc::clone(node))))
 }
 

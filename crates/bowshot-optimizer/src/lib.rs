@@ -44,6 +44,9 @@ mod set_operations_all;
 mod short_circuit;
 mod sorted_joins;
 mod subqueries;
+#[cfg(test)]
+mod test_sessions;
+mod window_marks;
 mod windows;
 mod wrapped_rule;
 mod zero_keys;

@@ -3,10 +3,9 @@
 //! LIMIT 2` loses rows. Below a limit, aggregations hide their order while it runs.
 
 use super::drop_ordering::DropOrdering;
+use super::node_rule::{Rule, run_by};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateOutputMode};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use std::sync::Arc;
@@ -15,37 +14,13 @@ use std::sync::Arc;
 const ORDERS: &str = "EnsureRequirements";
 
 /// The rules, that one kept from aggregations below limits.
-pub(super) fn above_groups(
-    rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
-) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let rules = rules.into_iter();
-    rules
-        .map(|rule| if rule.name() == ORDERS { Arc::new(AboveGroups(rule)) as Arc<_> } else { rule })
-        .collect()
-}
-
-#[derive(Debug)]
-struct AboveGroups(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl PhysicalOptimizerRule for AboveGroups {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+pub(super) fn above_groups(rules: Vec<Rule>) -> Vec<Rule> {
+    run_by(rules, &[ORDERS], |rule, plan, config| {
         if !plan.exists(|node| Ok(node.fetch().is_some()))? {
-            return self.0.optimize(plan, config);
+            return rule.optimize(plan, config);
         }
-        DropOrdering::lifted(self.0.optimize(below(plan, Above::Nothing)?, config)?)
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+        DropOrdering::lifted(rule.optimize(below(plan, Above::Nothing)?, config)?)
+    })
 }
 
 /// What stands above an operator.

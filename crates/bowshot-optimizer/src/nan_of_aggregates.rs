@@ -1,6 +1,7 @@
 //! Aggregates and window functions make a NaN with a negative sign of infinities: their results get the one NaN before anything
 //! reads them ([`bowshot_kernels::nan`]).
 
+use crate::node_rule::Replacement;
 use crate::windows::partition_totals::PartitionTotalsExec;
 use bowshot_kernels::nan;
 use datafusion::common::Result;
@@ -28,11 +29,7 @@ const CHOOSING: [&str; 11] = [
     "nth_value",
 ];
 
-/// See the module.
-pub(super) fn one_nan(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn one_nan(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let computed = computed(node.as_ref());
     if computed.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Physical rules that look at one operator after the other, from the leaves up.
+//! Physical rules that are functions, and what those have in common that look at one operator after the other, from the leaves up.
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::Result;
@@ -12,43 +12,87 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use datafusion::physical_plan::projection::ProjectionExec;
+use std::fmt;
 use std::sync::Arc;
 
+pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// What a rule makes of a plan.
+type Optimized = Result<Arc<dyn ExecutionPlan>>;
+
 /// What comes in the place of an operator, if anything.
-type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>>;
+pub(super) type Replacement = Result<Option<Arc<dyn ExecutionPlan>>>;
 
-#[derive(Debug)]
-struct NodeRule {
-    name: &'static str,
-    change: Change,
+/// Makes the replacement of an operator.
+pub(super) type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Replacement;
+
+/// A rule that a function is.
+struct FunctionRule<F> {
+    name: String,
+    checks_schema: bool,
+    optimize: F,
 }
 
-/// A rule with this name.
-pub(super) fn node_rule(name: &'static str, change: Change) -> Rule {
-    Arc::new(NodeRule { name, change })
+impl<F> fmt::Debug for FunctionRule<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FunctionRule").field(&self.name).finish()
+    }
 }
 
-impl PhysicalOptimizerRule for NodeRule {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let changed = (self.change)(&node, config)?;
-            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
+impl<F> PhysicalOptimizerRule for FunctionRule<F>
+where
+    F: Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + 'static,
+{
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Optimized {
+        (self.optimize)(plan, config)
     }
 
     bowshot_api::getters!(name: &str);
 
     fn schema_check(&self) -> bool {
-        true
+        self.checks_schema
     }
 }
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+/// The rule with this name that a function is.
+pub(super) fn plan_rule(
+    name: &str,
+    optimize: impl Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + Send + Sync + 'static,
+) -> Rule {
+    Arc::new(FunctionRule { name: name.to_owned(), checks_schema: true, optimize })
+}
+
+/// The rule with this name that changes one operator after the other.
+pub(super) fn node_rule(name: &str, change: Change) -> Rule {
+    plan_rule(name, move |plan, config| {
+        plan.transform_up(|node| {
+            let changed = change(&node, config)?;
+            Ok(changed.map_or_else(|| Transformed::no(node), Transformed::yes))
+        })
+        .data()
+    })
+}
+
+/// The rules, those of these names run by a function, which may give them another plan.
+pub(super) fn run_by(
+    rules: Vec<Rule>,
+    names: &[&str],
+    run: impl Fn(&dyn PhysicalOptimizerRule, Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized
+    + Clone
+    + Send
+    + Sync
+    + 'static,
+) -> Vec<Rule> {
+    let wrapped = |rule: Rule| -> Rule {
+        if !names.contains(&rule.name()) {
+            return rule;
+        }
+        let (name, checks_schema, run) = (rule.name().to_owned(), rule.schema_check(), run.clone());
+        let optimize = move |plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions| run(&*rule, plan, config);
+        Arc::new(FunctionRule { name, checks_schema, optimize })
+    };
+    rules.into_iter().map(wrapped).collect()
+}
 
 /// The rules, with another one behind each of that name.
 pub(super) fn behind(rules: Vec<Rule>, name: &str, other: fn() -> Rule) -> Vec<Rule> {
@@ -85,7 +129,7 @@ pub(super) fn change_projection(
 pub(super) fn change_arguments(
     aggregate: &AggregateExec,
     change: impl Fn(Arc<dyn PhysicalExpr>, &Schema) -> Changed,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+) -> Replacement {
     // The others read states, and have the arguments for show.
     if aggregate.mode().input_mode() != AggregateInputMode::Raw {
         return Ok(None);

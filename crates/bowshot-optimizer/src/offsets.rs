@@ -1,7 +1,7 @@
 //! `ORDER BY … OFFSET` of a subquery, without LIMIT. Where its sort columns are dropped above, DataFusion removes the sort, as
 //! nothing above requires an order, and skips arbitrary rows. Here the skip requires the order itself.
 
-use datafusion::common::Result;
+use crate::node_rule::Replacement;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_expr::{Distribution, LexOrdering};
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
@@ -14,10 +14,7 @@ use std::sync::Arc;
 
 /// See the module. Comes before the rule that takes sorts away; the rule behind it that takes requirements of the whole away takes
 /// these, too.
-pub(super) fn skipped_in_order(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn skipped_in_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     let skips =
         node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0 && limit.fetch().is_none());
     let input = skips.map(|limit| needed(limit.input())).transpose()?.flatten();
@@ -25,7 +22,7 @@ pub(super) fn skipped_in_order(
 }
 
 /// The input with a sort that is needed; `None` if there is none.
-fn needed(input: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn needed(input: &Arc<dyn ExecutionPlan>) -> Replacement {
     if let Some(order) = order_of(input.as_ref()) {
         let (input, order) = (Arc::clone(input), Some(order.clone().into()));
         let required = OutputRequirementExec::new(input, order, Distribution::SinglePartition, None);

@@ -1,5 +1,30 @@
 //! What operators with one input have in common.
 
+/// The methods about the statistics of such an operator, which are made of those of its input.
+macro_rules! statistics_of_input {
+    (|$plan:ident, $input:ident| $statistics:expr) => {
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<::datafusion::physical_plan::statistics::ChildStats> {
+            vec![::datafusion::physical_plan::statistics::ChildStats::At(partition)]
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            inputs: &[::std::sync::Arc<::datafusion::common::Statistics>],
+            _: &::datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> ::datafusion::common::Result<::std::sync::Arc<::datafusion::common::Statistics>> {
+            let $plan = self;
+            match inputs {
+                [$input] => Ok($statistics),
+                _ => ::datafusion::common::internal_err!("this operator has one input"),
+            }
+        }
+    };
+}
+pub(crate) use statistics_of_input;
+
 /// The methods about the input and the expressions of such an operator: the field that the input is in, the operator with another one, and
 /// the expressions that it computes, if it has any.
 #[macro_export]

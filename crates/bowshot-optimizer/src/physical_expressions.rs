@@ -29,7 +29,6 @@ pub(crate) fn can_move(expression: &Arc<dyn PhysicalExpr>) -> bool {
     !is_volatile(expression) && has_lambda.is_ok_and(|has_lambda| !has_lambda)
 }
 
-/// The expression with other columns.
 pub(crate) fn with_columns(
     expression: Arc<dyn PhysicalExpr>,
     other: &dyn Fn(&Column) -> Result<Column>,

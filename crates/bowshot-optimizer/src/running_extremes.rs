@@ -2,7 +2,7 @@
 //! there is no `x` yet, and NULL last where frames shrink. Here the order is not reported, so that an ORDER BY above sorts.
 
 use super::drop_ordering::DropOrdering;
-use datafusion::common::Result;
+use crate::node_rule::Replacement;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::SetMonotonicity;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr, WindowExpr};
@@ -11,10 +11,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
 /// See the module. Comes before all rules that look at orders.
-pub(super) fn without_order(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn without_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(is_taken_for_ordered(node.as_ref()).then(|| DropOrdering::of_constants(Arc::clone(node))))
 }
 

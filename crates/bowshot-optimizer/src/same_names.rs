@@ -3,10 +3,10 @@
 //! has that name. Such operators are hidden while filters are pushed down.
 
 use super::barrier::{Barrier, with_barriers};
+use super::node_rule::Rule;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinType, Result};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -18,7 +18,7 @@ const PUSHDOWNS: [&str; 2] = ["FilterPushdown", "FilterPushdown(Post)"];
 
 /// The rules of DataFusion's physical optimiser, in its order; those that push conditions down are kept from operators with two
 /// columns of one name.
-pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+pub(super) fn physical() -> Vec<Rule> {
     with_barriers(PhysicalOptimizer::new().rules, &PUSHDOWNS, between_names)
 }
 

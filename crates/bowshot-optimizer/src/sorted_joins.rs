@@ -3,6 +3,7 @@
 
 use crate::join_order::SessionJoinOrder;
 use crate::join_order::statistics::Facts;
+use crate::node_rule::Replacement;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -21,10 +22,7 @@ use std::sync::Arc;
 const FEW_ROWS: f64 = 100_000.0;
 
 /// See the module. Comes behind all rules that look for hash joins, and before those that sort.
-pub(super) fn with_sorted_sides(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn with_sorted_sides(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let failures = config.extensions.get::<SessionJoinOrder>().map_or(0, |order| order.failures);
     let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| failures > 0 && can_be_sorted(join))
     else {
@@ -99,16 +97,13 @@ fn is_comparable(of: &DataType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::execution::SessionStateBuilder;
-    use datafusion::physical_plan::displayable;
+    use crate::test_sessions::{answer, physical_plan, session};
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     async fn context(failures: usize) -> SessionContext {
         let order = SessionJoinOrder { failures, ..SessionJoinOrder::default() };
         let config = SessionConfig::new().with_target_partitions(2).with_option_extension(order);
-        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-        let builder = builder.with_physical_optimizer_rules(crate::physical(false));
-        let context = SessionContext::new_with_state(builder.build());
+        let context = session(config, crate::physical(false));
         for sql in [
             "CREATE TABLE a AS SELECT value % 7 AS k, value AS v, 'n' || (value % 3) AS s FROM range(0, 40)",
             "CREATE TABLE b AS SELECT CASE WHEN value % 5 > 0 THEN value % 9 END AS k, value AS v FROM range(0, 30)",
@@ -117,15 +112,6 @@ mod tests {
             context.sql(sql).await.unwrap().collect().await.unwrap();
         }
         context
-    }
-
-    async fn answer(context: &SessionContext, sql: &str) -> (String, Vec<String>) {
-        let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-        let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
-        let text = datafusion::arrow::util::pretty::pretty_format_batches(&rows).unwrap().to_string();
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort_unstable();
-        (displayable(plan.as_ref()).indent(false).to_string(), lines)
     }
 
     #[tokio::test]
@@ -142,13 +128,12 @@ mod tests {
             ("SELECT v FROM a WHERE k NOT IN (SELECT k FROM b)", false),
             ("SELECT f.k, g.k FROM f JOIN f AS g ON f.k = g.k", false),
         ] {
-            let (_, expected) = answer(&hashed, sql).await;
-            let (plan, rows) = answer(&once, sql).await;
-            assert!(!plan.contains("SortMergeJoin"), "{plan}");
-            assert_eq!(rows, expected, "{sql}");
-            let (plan, rows) = answer(&twice, sql).await;
-            assert_eq!(plan.contains("SortMergeJoin"), can_be_sorted, "{plan}");
-            assert_eq!(rows, expected, "{sql}");
+            let expected = answer(&hashed, sql).await;
+            for (context, is_sorted) in [(&once, false), (&twice, can_be_sorted)] {
+                let plan = physical_plan(context, sql).await;
+                assert_eq!(plan.contains("SortMergeJoin"), is_sorted, "{plan}");
+                assert_eq!(answer(context, sql).await, expected, "{sql}");
+            }
         }
     }
 }

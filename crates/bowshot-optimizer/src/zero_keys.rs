@@ -1,6 +1,7 @@
 //! Joins on floating-point numbers treat both zeros as one key, but pass the keys of one side to the scan of the other as a list
 //! that is searched by bits. Adding zero makes every zero positive.
 
+use crate::node_rule::Replacement;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
@@ -12,15 +13,12 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use std::sync::Arc;
 
 /// See the module. Comes before the rules that distribute rows by keys.
-pub(super) fn one_zero(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn one_zero(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<HashJoinExec>().map(in_keys).transpose()?.flatten())
 }
 
 /// `None` for a join without such keys.
-fn in_keys(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_keys(join: &HashJoinExec) -> Replacement {
     let (left, right) = (join.left().schema(), join.right().schema());
     let mut changed = false;
     let mut on = Vec::with_capacity(join.on().len());

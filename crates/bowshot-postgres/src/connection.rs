@@ -20,7 +20,6 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// See the module.
 pub(crate) struct Connection {
     pub(crate) wire: Wire,
     pub(crate) server: Arc<dyn Server>,

@@ -27,9 +27,6 @@ pub(crate) struct ResultWriter {
 }
 
 /// The columns of a result, in the formats that the client asks for.
-///
-/// # Errors
-/// For too many columns, or a number of formats that does not match.
 pub(crate) fn columns(schema: &Schema, formats: &[Format]) -> Result<Vec<Column>> {
     let count = schema.fields().len();
     if count > MAX_COLUMNS {

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 /// How long answers wait for the work of the next statement, to go out with its answer.
 const FLUSH_AFTER: Duration = Duration::from_millis(2);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: Socket,

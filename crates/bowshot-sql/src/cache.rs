@@ -30,9 +30,6 @@ pub(crate) fn begins(name: &str) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<CacheStatement> {
     parse(&mut words.parser).map_err(|error| {
         syntax_error(&error).with_hint(

@@ -39,9 +39,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax`, with the place.
 pub(crate) fn read(words: StatementParser<'_>) -> Result<CopyStatement> {
     let (tokens, text) = words.into_rest();
     let mut copy = with_sql_tokens(tokens, text, |parser| {

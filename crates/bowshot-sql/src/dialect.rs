@@ -61,7 +61,6 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// The dialect of that name.
     pub fn new(name: DialectName) -> Self {
         Self { name, versions: false, is_written: false }
     }

@@ -18,7 +18,6 @@ pub struct Explain {
     pub verbose: bool,
     /// `tree`, `pgjson` or `graphviz`; `None` for the usual one.
     pub format: Option<String>,
-    /// The statement.
     pub statement: Box<ast::Statement>,
 }
 

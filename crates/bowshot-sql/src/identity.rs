@@ -7,9 +7,6 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 /// The option of a column, if it is an identity with options of its own.
-///
-/// # Errors
-/// When one of those options is none.
 pub(crate) fn parse(parser: &mut Parser<'_>) -> Result<Option<ColumnOption>, ParserError> {
     if !parser.peek_keyword(Keyword::GENERATED) {
         return Ok(None);

@@ -65,9 +65,6 @@ pub fn read_interval(text: &str) -> Result<Interval> {
 }
 
 /// The same with units behind it.
-///
-/// # Errors
-/// As [`read_interval`].
 pub(crate) fn read(text: &str, fields: Fields) -> Result<Interval> {
     let lower = text.trim().to_ascii_lowercase();
     let sum = match lower.strip_prefix('p') {

@@ -67,9 +67,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete; `Invalid` for what rows are not partitioned by.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<LayoutStatement> {
     words.take_all(&["alter", "table"]);
     let if_exists = words.take_all(&["if", "exists"]);

@@ -24,6 +24,7 @@ mod intervals;
 mod joins;
 mod layout;
 mod limits;
+mod literal;
 mod maintenance;
 mod model;
 pub mod mysql;

@@ -60,9 +60,6 @@ pub fn check_limits(sql: &str, dialect: &dyn Dialect) -> Result<()> {
 }
 
 /// Measures a statement.
-///
-/// # Errors
-/// As [`check_limits`].
 pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     check_type_texts(tokens)?;
     let mut measure = Measure { levels: vec![Level::default()], ..Measure::default() };

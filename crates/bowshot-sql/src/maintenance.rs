@@ -71,9 +71,6 @@ fn sets_refresh(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
     if sets_refresh(&words) {
         return set_refresh(words);
@@ -126,9 +123,6 @@ fn set_refresh(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
 const REFRESHED: &str = "write `REFRESH EVERY '5 minutes'`, `REFRESH ON COMMIT` or `REFRESH MANUAL`";
 
 /// When `CREATE MATERIALIZED VIEW … REFRESH …` says that the view is refreshed; the text is in small letters.
-///
-/// # Errors
-/// `Invalid` for an interval that is none, or too short.
 pub fn refresh_mode(text: &str) -> Result<RefreshMode> {
     match text {
         "manual" => Ok(RefreshMode::Manual),

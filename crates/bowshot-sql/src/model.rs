@@ -24,7 +24,6 @@ pub enum ModelStatement {
     Drop { name: ObjectName, if_exists: bool },
 }
 
-/// Where the file of a model is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFile {
     /// In the exchange folder, under this path.
@@ -40,9 +39,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<ModelStatement> {
     let parser = &mut words.parser;
     let (read, form) = if parser.parse_keyword(Keyword::DROP) {

@@ -22,9 +22,6 @@ const UNITS: [(&str, &str, &[i64]); 11] = [
 ];
 
 /// The tokens with such forms put into others.
-///
-/// # Errors
-/// `Syntax` for a composite interval that is none.
 pub(crate) fn known(mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let places: Vec<usize> =
         (0..tokens.len()).filter(|at| tokens.get(*at).is_some_and(|token| !is_blank(&token.token))).collect();

@@ -6,9 +6,6 @@ use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 /// The tokens with such numbers in ten digits. In MySQL they are bytes.
-///
-/// # Errors
-/// `Syntax` for digits that are none.
 pub(crate) fn in_digits(tokens: Vec<TokenWithSpan>, dialect: DialectName) -> Result<Vec<TokenWithSpan>> {
     if dialect == DialectName::MySql {
         return Ok(tokens);

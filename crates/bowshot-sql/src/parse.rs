@@ -54,9 +54,6 @@ fn tokens_by_statement(text: SourceText<'_>) -> (Vec<Vec<TokenWithSpan>>, Option
 }
 
 /// The first statement of a text, if it is one that is read without `sqlparser`'s statements.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn read_own(sql: &str, dialect: Dialect) -> Result<Option<Statement>> {
     let text = SourceText { sql, dialect: &dialect, recursion_limit: 50 };
     let Some(tokens) = tokenized(text)?.into_iter().next() else { return Ok(None) };

@@ -2,12 +2,13 @@
 //! takes columns alone for their declarations, and what stands behind a list of columns is in the clauses that are kept of it.
 
 use crate::forms::CLAUSES;
+use crate::literal;
 use crate::template::meaning;
 use crate::texts::read_partition;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle,
-    TableConstraint, Value,
+    TableConstraint,
 };
 
 /// A column, and what is made of its values.
@@ -30,9 +31,6 @@ pub enum PartitionTransform {
 
 impl PartitionField {
     /// Takes them out of a statement. Other clauses about where rows lie stay in it.
-    ///
-    /// # Errors
-    /// `Invalid` for what is neither a column nor a transform of one.
     pub fn take(create: &mut CreateTable) -> Result<Vec<Self>> {
         let columns = match std::mem::replace(&mut create.hive_distribution, HiveDistributionStyle::NONE) {
             HiveDistributionStyle::PARTITIONED { columns } => columns,
@@ -64,9 +62,6 @@ impl PartitionField {
     }
 
     /// A column, or a transform of one.
-    ///
-    /// # Errors
-    /// `Invalid` for what is neither.
     pub(crate) fn read(expr: &Expr) -> Result<Self> {
         let refused = || {
             Error::invalid(format!("rows of a table are not partitioned by `{expr}`"))
@@ -112,7 +107,5 @@ fn partition_clause(constraint: &TableConstraint) -> Option<Expr> {
 }
 
 fn number(expr: &Expr) -> Option<u32> {
-    let Expr::Value(value) = expr else { return None };
-    let Value::Number(digits, _) = &value.value else { return None };
-    digits.to_string().parse().ok().filter(|number| *number > 0)
+    literal::number(expr)?.parse().ok().filter(|number| *number > 0)
 }

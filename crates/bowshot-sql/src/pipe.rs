@@ -18,11 +18,8 @@ use std::time::Duration;
 /// CREATE, ALTER or DROP PIPE. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipeStatement {
-    /// `CREATE PIPE`
     Create { name: String, if_not_exists: bool, copy: PipeCopy },
-    /// `ALTER PIPE`
     Alter { name: String, if_exists: bool, change: PipeChange },
-    /// `DROP PIPE`
     Drop { name: String, if_exists: bool },
 }
 
@@ -57,9 +54,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete; `Invalid` for an interval that is none.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<PipeStatement> {
     let statement = if words.take_all(&["create", "pipe"]) {
         let if_not_exists = words.take_all(&["if", "not", "exists"]);

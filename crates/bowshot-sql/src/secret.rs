@@ -18,9 +18,7 @@ const MAX_KEYS: usize = 64;
 /// CREATE SECRET or DROP SECRET. Names are as written where they are quoted, else in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretStatement {
-    /// `CREATE SECRET`
     Create { name: String, replace: bool, if_not_exists: bool, options: Vec<(String, Secret)> },
-    /// `DROP SECRET`
     Drop { name: String, if_exists: bool },
 }
 

@@ -51,9 +51,6 @@ pub(crate) fn check(tree: &mut impl Tree) -> Result<()> {
 }
 
 /// An expression by itself, such as a default. It may use functions that statements cannot name.
-///
-/// # Errors
-/// `Syntax` for a text that is none.
 pub fn parse_expression(sql: &str, dialect: Dialect) -> Result<Expr> {
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| syntax_error(&ParserError::from(error)))?;

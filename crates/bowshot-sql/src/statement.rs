@@ -52,7 +52,6 @@ pub enum Statement {
 /// Reads a statement whose first words are known.
 pub(crate) type Read = fn(StatementParser<'_>) -> Result<Statement>;
 
-/// The statement of tokens.
 pub(crate) fn read(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<Statement> {
     let words = StatementParser::new(tokens, text);
     if let Some(read) = reader(&words)? {

@@ -154,9 +154,6 @@ impl<'a> StatementParser<'a> {
     }
 
     /// Nothing may follow.
-    ///
-    /// # Errors
-    /// `Syntax` when something does.
     pub(crate) fn end(&self) -> Result<()> {
         if self.at_end() { Ok(()) } else { Err(self.unexpected()) }
     }
@@ -201,7 +198,6 @@ impl<'a> StatementParser<'a> {
         self.into_tokens_from(index)
     }
 
-    /// The tokens from there on.
     pub(crate) fn into_tokens_from(self, index: usize) -> (Vec<TokenWithSpan>, SourceText<'a>) {
         let mut tokens = self.parser.into_tokens();
         tokens.drain(..index.min(tokens.len()));
@@ -214,7 +210,6 @@ pub(crate) fn name_of(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
-/// Takes a word if it is there.
 pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
     let there = is_word(parser, wanted);
     if there {

@@ -13,9 +13,6 @@ const MAX_COPIED_BYTES: usize = 16_000_000;
 const MAX_PARTS: usize = 1_000;
 
 /// An expression in which the names of `holes` stand for other expressions.
-///
-/// # Errors
-/// `Internal` for a text that is no expression: they are all ours.
 pub(crate) fn expression(text: &str, holes: &[(&str, &Expr)]) -> Result<Expr> {
     let mut expr = read_expression(text)?;
     fill(&mut expr, holes);
@@ -23,9 +20,6 @@ pub(crate) fn expression(text: &str, holes: &[(&str, &Expr)]) -> Result<Expr> {
 }
 
 /// A query in which the names of `holes` stand for expressions.
-///
-/// # Errors
-/// `Internal`, as above.
 pub(crate) fn query(text: &str, holes: &[(&str, &Expr)]) -> Result<Box<Query>> {
     let mut query = read_query(text)?;
     fill(query.as_mut(), holes);
@@ -33,9 +27,6 @@ pub(crate) fn query(text: &str, holes: &[(&str, &Expr)]) -> Result<Box<Query>> {
 }
 
 /// Refuses what is copied so often that a short statement becomes one that no memory holds.
-///
-/// # Errors
-/// `LimitReached`.
 pub(crate) fn check_copies(written: &impl Display, times: usize) -> Result<()> {
     let bytes = written.to_string().len();
     if bytes.saturating_mul(times) <= MAX_COPIED_BYTES {
@@ -50,9 +41,6 @@ pub(crate) fn check_copies(written: &impl Display, times: usize) -> Result<()> {
 }
 
 /// Refuses forms that would become trees too deep to walk over.
-///
-/// # Errors
-/// `LimitReached`.
 pub(crate) fn check_parts(what: &str, parts: usize) -> Result<()> {
     if parts <= MAX_PARTS {
         return Ok(());

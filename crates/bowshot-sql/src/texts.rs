@@ -8,28 +8,16 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-/// A statement.
-///
-/// # Errors
-/// `Internal` for a text that is none.
 pub fn read_statement(text: &str) -> Result<Statement> {
     read(text, |parser| parser.parse_statement())
         .map_err(|error| Error::internal(format!("`{text}` is no statement: {error}")))
 }
 
-/// A query.
-///
-/// # Errors
-/// `Internal` for a text that is none.
 pub fn read_query(text: &str) -> Result<Box<Query>> {
     read(text, |parser| parser.parse_query())
         .map_err(|error| Error::internal(format!("`{text}` is no query: {error}")))
 }
 
-/// An expression.
-///
-/// # Errors
-/// `Internal` for a text that is none.
 pub fn read_expression(text: &str) -> Result<Expr> {
     read(text, |parser| parser.parse_expr())
         .map_err(|error| Error::internal(format!("`{text}` is no expression: {error}")))

@@ -28,9 +28,6 @@ pub trait Tree {
     }
 
     /// The same as [`Tree::walk`], with what the visitor breaks with as an error.
-    ///
-    /// # Errors
-    /// What the visitor breaks with.
     fn try_walk<V: VisitorMut>(&mut self, visitor: &mut V) -> Result<(), V::Break> {
         match self.walk(visitor) {
             ControlFlow::Continue(()) => Ok(()),
@@ -39,9 +36,6 @@ pub trait Tree {
     }
 
     /// Changes each expression in this part, after those within it, until there is an error.
-    ///
-    /// # Errors
-    /// The first one of `change`.
     fn try_change_expressions<E>(&mut self, change: impl FnMut(&mut Expr) -> Result<(), E>) -> Result<(), E> {
         self.try_walk(&mut Expressions(change))
     }
@@ -56,9 +50,6 @@ pub trait Tree {
 
     /// Changes each expression in this part that is in no query within it, after those within the expression, until there is
     /// an error.
-    ///
-    /// # Errors
-    /// The first one of `change`.
     fn try_change_own_expressions<E>(
         &mut self,
         change: impl FnMut(&mut Expr) -> Result<(), E>,
@@ -67,9 +58,6 @@ pub trait Tree {
     }
 
     /// Changes each query in this part, before those within it, until there is an error.
-    ///
-    /// # Errors
-    /// The first one of `change`.
     fn try_change_queries<E>(&mut self, change: impl FnMut(&mut Query) -> Result<(), E>) -> Result<(), E> {
         self.try_walk(&mut Queries(change))
     }
@@ -83,9 +71,6 @@ pub trait Tree {
     }
 
     /// Changes each table in FROM in this part, after those within it, until there is an error.
-    ///
-    /// # Errors
-    /// The first one of `change`.
     fn try_change_tables<E>(
         &mut self,
         change: impl FnMut(&mut TableFactor) -> Result<(), E>,

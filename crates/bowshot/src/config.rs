@@ -56,31 +56,22 @@ bowshot_api::named! {
 }
 
 bowshot_api::defaults! {
-    /// Everything that can be set.
+    /// Everything that can be set, as [`SETTINGS`] describes it.
     #[derive(Debug, Clone)]
     pub(crate) struct Config {
         pub(crate) sources: Vec<SourceSpec> = Vec::new(),
         pub(crate) flight: Listen = Listen::On("127.0.0.1:50051".to_owned()),
         pub(crate) http: Listen = Listen::On("127.0.0.1:8080".to_owned()),
         pub(crate) pg: Listen = Listen::Off,
-        /// Whether passwords may cross the network as they are on their way to the PostgreSQL front end.
         pub(crate) pg_cleartext: bool = false,
-        /// Whether credentials may cross the network as they are on their way to the HTTP front end.
         pub(crate) http_cleartext: bool = false,
-        /// Origins whose web pages may use the HTTP front end, with commas between.
         pub(crate) http_origins: String = String::new(),
-        /// Whether agents may use the Model Context Protocol: `auto`, `on` or `off`.
         pub(crate) http_mcp: String = "auto".to_owned(),
         pub(crate) mysql: Listen = Listen::Off,
-        /// Whether passwords may cross the network as they are on their way to the MySQL front end.
         pub(crate) mysql_cleartext: bool = false,
-        /// Certificate and key of the front ends.
         pub(crate) tls: TlsFiles = TlsFiles::default(),
-        /// Clients on this machine.
         pub(crate) same_host: SameHostSettings = SameHostSettings::default(),
-        /// Other nodes.
         pub(crate) cluster: ClusterSettings = ClusterSettings::default(),
-        /// Who gets traces, and of what.
         pub(crate) traces: TraceSettings = TraceSettings::default(),
         pub(crate) data: Option<DataFolder> = None,
         pub(crate) tables: TableSettings = TableSettings::default(),
@@ -89,7 +80,6 @@ bowshot_api::defaults! {
         pub(crate) insecure: bool = false,
         pub(crate) log: String = "warn,bowshot=info".to_owned(),
         pub(crate) log_format: LogFormat = LogFormat::Text,
-        /// The log's file, and what is said of statements.
         pub(crate) logged: LogSettings = LogSettings::default(),
         pub(crate) users_file: Option<PathBuf> = None,
         pub(crate) enforced: bool = false,
@@ -100,7 +90,6 @@ bowshot_api::defaults! {
         /// The part of it that the configuration file holds.
         pub(crate) own_access: AccessConfig = AccessConfig::default(),
         pub(crate) access_options: AccessOptions = AccessOptions::default(),
-        /// Who decides on statements beside the rules.
         pub(crate) decider: PolicyDecisionOptions = PolicyDecisionOptions::default(),
         pub(crate) threads: Option<usize> = None,
         pub(crate) batch_rows: usize = EngineConfig::default().batch_rows,
@@ -111,20 +100,14 @@ bowshot_api::defaults! {
         pub(crate) scratch: bool = false,
         pub(crate) table_bytes: u64 = 4 << 30,
         pub(crate) temporary_bytes: u64 = EngineConfig::default().temporary_bytes,
-        /// Decoded columns of Parquet files.
         pub(crate) column_cache_bytes: u64 = 4 << 30,
         pub(crate) exchange_folder: Option<PathBuf> = None,
-        /// The library that computes ONNX models which are no tree ensembles; none when `None`.
         pub(crate) onnx_runtime: Option<PathBuf> = None,
-        /// What the server does about materialized views by itself.
         pub(crate) views: ViewOptions = ViewOptions::default(),
-        /// The caches of joins and of whole results.
         pub(crate) reuse: ReuseConfig = ReuseConfig::default(),
         pub(crate) storage: StorageOptions = StorageOptions::default(),
         pub(crate) remote: RemoteOptions = RemoteOptions::default(),
-        /// Where the key of secrets is; the server's own when empty.
         pub(crate) secrets_key: String = String::new(),
-        /// Other databases.
         pub(crate) databases: DatabaseOptions = DatabaseOptions::default(),
         pub(crate) drivers: Drivers = Drivers::default(),
         pub(crate) limits: Limits = Limits::default(),
@@ -219,9 +202,6 @@ impl Config {
     }
 
     /// Who may come in, by the configuration file and by the file of users as it is now.
-    ///
-    /// # Errors
-    /// When the file of users cannot be read or understood.
     pub(crate) fn read_access(&self) -> bowshot_api::Result<AccessConfig> {
         let mut access = self.own_access.clone();
         if let Some(path) = &self.users_file {

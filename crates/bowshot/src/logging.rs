@@ -38,14 +38,12 @@ const QUIET: [&str; 10] = [
 /// How often the file is opened again without a signal.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What was started.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) traces: Option<Collected>,
     pub(crate) file: Option<OpenLog>,
 }
 
-/// The file of the log.
 #[derive(Debug)]
 pub(crate) struct OpenLog(Arc<LogFile>);
 

@@ -176,9 +176,6 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
 }
 
 /// Binds the addresses of the front ends and gives them back: whether a server could start now.
-///
-/// # Errors
-/// As [`start`], for addresses.
 pub(crate) async fn check_ports(config: &Config) -> Result<()> {
     FrontEnds::bind(config, &authenticator(config)?).await.map(drop)
 }

@@ -42,9 +42,6 @@ pub(crate) struct Collected {
 
 impl Collected {
     /// Begins to collect spans, if the settings ask for it. To be called once.
-    ///
-    /// # Errors
-    /// [`Usage`] for headers that cannot be read.
     pub(crate) fn begin(settings: &TraceSettings) -> Result<Option<Self>, Usage> {
         if !settings.are_on() {
             return Ok(None);

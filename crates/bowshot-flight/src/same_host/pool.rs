@@ -115,9 +115,6 @@ impl Pool {
     }
 
     /// Memory filled with these bytes; `None` if the limits do not allow it.
-    ///
-    /// # Errors
-    /// When the system has none.
     pub(crate) fn fill(&self, pieces: &[Bytes], length: usize) -> io::Result<Option<Memory>> {
         if let Some(mut memory) = self.take_idle(length) {
             memory.shared.refill(pieces)?;

@@ -87,9 +87,6 @@ fn digits_of(unit: TimeUnit) -> usize {
 }
 
 /// Converts strings to the types of `schema`; `before` is the number of earlier rows.
-///
-/// # Errors
-/// As [`check`].
 pub(super) fn typed(rows: &RecordBatch, schema: &SchemaRef, before: usize) -> Result<RecordBatch> {
     let columns = rows.columns().iter().zip(schema.fields()).map(|(column, field)| {
         if column.data_type() == field.data_type() {

@@ -29,10 +29,8 @@ const TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type
      FROM information_schema.tables WHERE table_catalog LIKE $1 AND table_schema LIKE $2 AND table_name LIKE $3";
 const WITHOUT_SYSTEM: &str = " AND table_schema NOT IN ('information_schema', 'pg_catalog', 'system')";
 const TABLES_IN_ORDER: &str = " ORDER BY table_catalog, table_schema, table_name";
-/// A table by its names.
 const TABLE: &str = "SELECT table_type, table_rows, table_comment FROM information_schema.tables \
      WHERE table_catalog = $1 AND table_schema = $2 AND table_name = $3";
-/// The columns of a table by its names.
 const COLUMNS: &str = "SELECT column_name, column_type, is_nullable, column_default, column_key, column_comment \
      FROM information_schema.columns WHERE table_catalog = $1 AND table_schema = $2 AND table_name = $3 \
      ORDER BY ordinal_position";
@@ -248,7 +246,6 @@ async fn read_rows(
     FirstRows::read(scope, &answer, max_rows).await
 }
 
-/// A session option.
 type SessionOption = (String, Option<OptionValue>);
 
 /// The dialect of our own statements.

@@ -21,7 +21,6 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Entries that are read at once where that means to wait for a network.
 const PARALLEL_ENTRIES: usize = 8;
 
-/// One commit.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(super) version: u64,

@@ -9,7 +9,7 @@ use super::{CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, LATER
 use crate::deletes::{Count, only, without};
 use crate::delta::paths;
 use crate::table::LakeFile;
-use crate::table_folder::{FolderView, found_again};
+use crate::table_folder::FolderView;
 use arrow::compute::kernels::cast_utils::parse_decimal;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use bowshot_api::ErrorKind;
@@ -225,29 +225,10 @@ impl Building<'_> {
         Ok(items)
     }
 
-    /// The files as they are now. Those that are known are not asked for again where each would be a request: the format has no file
-    /// that changes.
+    /// The files as they are now.
     fn files(&self, names: &[String], known: &mut KnownFiles) -> Result<Vec<LookedAt>, Error> {
-        let known_as = |name: &String| {
-            let (data, _) =
-                known.get(&self.folder.path(name)).filter(|_| self.folder.asks_for_each_file())?;
-            Some(found_again(data))
-        };
-        let mut found: Vec<_> = names.iter().map(known_as).collect();
-        let open = names.iter().zip(&found).filter(|(_, found)| found.is_none());
-        let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
-        let mut asked = self.folder.find_all(&open).into_iter();
-        for place in found.iter_mut().filter(|place| place.is_none()) {
-            *place = asked.next().transpose()?;
-        }
-        let found: Option<Vec<_>> = found.into_iter().collect();
-        let found = found.ok_or_else(|| self.corrupt("a file of it was not found"))?;
-        let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
-        let kept = looked_at.iter().flatten();
-        *known = kept
-            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
-            .collect();
-        looked_at.into_iter().collect()
+        let found = self.folder.find_unless_known(names, known)?;
+        look_at(&found, known, (&ReadOptions::default(), self.workshop)).into_iter().collect()
     }
 
     /// The files, by how they are read.

@@ -46,7 +46,6 @@ pub(super) enum Mapping {
     Numbers,
 }
 
-/// A column as changes have it.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeColumn {
     /// Name and type in the table. It may be NULL: it may have been added later, and rules on it may be newer than rows.
@@ -63,8 +62,6 @@ pub(super) fn unknown<'a>(mut features: impl Iterator<Item = &'a str>) -> Option
 }
 
 impl Shape {
-    /// # Errors
-    /// Says what is not known.
     pub(super) fn new(
         columns: Arc<StructType>,
         partitions: &[String],

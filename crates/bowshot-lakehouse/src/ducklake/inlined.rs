@@ -132,10 +132,7 @@ fn rows(
             bytes = bytes.saturating_add(size(row.get_ref(at)?));
         }
         // What is too much is not kept any longer, and told below.
-        match bytes > left.1 {
-            true => Ok(Vec::new()),
-            false => (0..count).map(|at| value(row, at)).collect(),
-        }
+        if bytes > left.1 { Ok(Vec::new()) } else { (0..count).map(|at| value(row, at)).collect() }
     })?;
     if bytes > left.1 {
         return Err(unsupported(

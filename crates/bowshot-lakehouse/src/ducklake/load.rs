@@ -67,10 +67,7 @@ impl Loading<'_> {
         let schema: SchemaRef = Arc::new(Schema::new(fields));
         let rows = inlined::batches(&self.described.inlined, &columns.columns, &schema, self.catalog)?;
         // A lake that has never had a file has no folder for them.
-        let groups = match self.described.files.is_empty() {
-            true => Vec::new(),
-            false => self.groups(&columns, known)?,
-        };
+        let groups = if self.described.files.is_empty() { Vec::new() } else { self.groups(&columns, known)? };
         let files = self.described.files.len();
         Ok(LakeSnapshot { columns: columns.columns, schema, groups, files, rows, lease: Mutex::default() })
     }
@@ -85,10 +82,6 @@ impl Loading<'_> {
         let found = self.described.files.iter().map(|file| self.found_data(&roots, file));
         let found = found.collect::<Result<Vec<_>, Error>>()?;
         let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
-        let kept = looked_at.iter().flatten();
-        *known = kept
-            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
-            .collect();
         let looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
         let mut gone = self.gone(&roots, &looked_at)?;
         let mut groups: Vec<Group> = Vec::new();

@@ -31,7 +31,6 @@ type Names = Arc<Vec<(String, String)>>;
 /// A table as it was read, and its version.
 type Known = (Arc<LakeSnapshot>, TableVersion);
 
-/// Where a lake is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuckLakePlace {
     /// What it is called here.
@@ -105,9 +104,6 @@ impl DuckLake {
     }
 
     /// Its schemas and tables, sorted. Blocks.
-    ///
-    /// # Errors
-    /// When the catalog cannot be read, or is of a version that is not known.
     pub fn listed(&self) -> Result<Arc<Vec<(String, String)>>, bowshot_api::Error> {
         self.listed_now().map_err(Into::into)
     }
@@ -146,9 +142,6 @@ impl DuckLake {
     }
 
     /// Its newest snapshot.
-    ///
-    /// # Errors
-    /// When the catalog cannot be read, or is of a version that is not known.
     pub async fn newest(self: &Arc<Self>) -> Result<AsOf, bowshot_api::Error> {
         let lake = Arc::clone(self);
         let looking =

@@ -45,9 +45,6 @@ impl Columns {
     }
 
     /// Checks that a file has all nested fields for which NULL would be wrong.
-    ///
-    /// # Errors
-    /// Names the field.
     pub(super) fn expect_nested_defaults(&self, file: &arrow::datatypes::Schema) -> Result<(), String> {
         if self.with_default.is_empty() {
             return Ok(());

@@ -7,11 +7,10 @@ use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::manifest::{self, Content, Entry, Manifest};
 use super::metadata::{self, Snapshot, TableMetadata};
 use super::{names, partition, paths, types};
-use crate::table_folder::{FolderView, found_again};
+use crate::table_folder::FolderView;
 use arrow::datatypes::{Field, Schema};
 use bowshot_formats::data_file::DataFile;
 use bowshot_formats::inspection::{KnownFiles, Workshop, look_at};
-use bowshot_formats::listed_file::ListedFile;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_object_store::Error;
@@ -193,12 +192,9 @@ impl Loading<'_> {
         deleted: &mut Deleted,
         known: &mut KnownFiles,
     ) -> Result<Vec<Group>, Error> {
-        let found = self.found(entries, known)?;
+        let names = entries.iter().map(|entry| self.below(&entry.path)).collect::<Result<Vec<_>, Error>>()?;
+        let found = self.folder.find_unless_known(&names, known)?;
         let looked_at = look_at(&found, known, (&ReadOptions::default(), self.workshop));
-        let kept = looked_at.iter().flatten();
-        *known = kept
-            .map(|(data, facts)| (data.path().to_path_buf(), (Arc::clone(data), Arc::clone(facts))))
-            .collect();
         let (names, columns) = (self.metadata.names(), wanted.columns);
         let mut groups: Vec<Group> = Vec::new();
         let mut places_of: HashMap<(Vec<Source>, Vec<usize>), usize> = HashMap::new();
@@ -234,25 +230,6 @@ impl Loading<'_> {
             group.gone = deletes::united(&values, &mut deleted.count, self.file)?;
         }
         Ok(groups)
-    }
-
-    /// The data files as they are now. Those that are known are not asked for again where each would be a request: the format has
-    /// no file that changes, and what is read of one is held against what it was.
-    fn found(&self, entries: &[Entry], known: &KnownFiles) -> Result<Vec<ListedFile>, Error> {
-        let names = entries.iter().map(|entry| self.below(&entry.path)).collect::<Result<Vec<_>, Error>>()?;
-        let known_as = |name: &String| {
-            let (data, _) =
-                known.get(&self.folder.path(name)).filter(|_| self.folder.asks_for_each_file())?;
-            Some(found_again(data))
-        };
-        let mut found: Vec<Option<ListedFile>> = names.iter().map(known_as).collect();
-        let open = names.iter().zip(&found).filter(|(_, found)| found.is_none());
-        let open: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
-        let mut asked = self.folder.find_all(&open).into_iter();
-        for place in found.iter_mut().filter(|place| place.is_none()) {
-            *place = asked.next().transpose()?;
-        }
-        found.into_iter().map(|file| file.ok_or_else(|| self.corrupt("a file of it was not found"))).collect()
     }
 
     /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged, in the types of

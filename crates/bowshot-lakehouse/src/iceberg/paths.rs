@@ -21,10 +21,7 @@ pub(super) fn below(name: &str, location: &str, folder: &FolderView) -> Result<S
         && !rest.ends_with('/')
         && !rest.contains('\0')
         && rest.split(['/', '\\']).all(is_plain);
-    match is_below {
-        true => Ok(rest.to_owned()),
-        false => Err(outside()),
-    }
+    if is_below { Ok(rest.to_owned()) } else { Err(outside()) }
 }
 
 #[cfg(test)]

@@ -54,7 +54,6 @@ impl Rows {
         self.count
     }
 
-    /// Writes one row.
     pub(crate) fn put(&self, row: usize, format: Format, out: &mut BytesMut) -> Written {
         match format {
             Format::Text => self.put_text(row, out),

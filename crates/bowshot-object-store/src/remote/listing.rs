@@ -62,7 +62,6 @@ impl Listing {
             .filter(|(name, _)| !name.is_empty())
     }
 
-    /// The object of this name.
     pub fn object(&self, name: &str) -> Option<&ObjectMeta> {
         let place = self.objects.binary_search_by(|object| object.location.as_ref().cmp(name)).ok()?;
         self.objects.get(place)

@@ -18,8 +18,6 @@ use std::sync::Arc;
 pub struct StoreScope(RemoteUrl);
 
 impl StoreScope {
-    /// # Errors
-    /// Why it is no such address.
     pub fn parse(text: &str) -> Result<Self, String> {
         RemoteUrl::parse(text).map(Self).map_err(|error| match error {
             crate::Error::Address { detail } => detail,
@@ -82,9 +80,6 @@ fn lets_in(place: &PlaceSettings) -> bool {
 const WHERE: [&str; 5] = ["endpoint", "region", "virtual_hosted", "account", "certificate_authority"];
 
 /// What the configuration says of a place without who is let in there, and the values of a secret that are to be added.
-///
-/// # Errors
-/// Why the secret cannot be used there.
 pub(super) fn united<'a>(
     secret: &'a KeptSecret,
     place: Option<&PlaceSettings>,

@@ -56,9 +56,6 @@ impl Way {
 
 impl StorePool {
     /// Opens the way to an address, unless it is a secret's, whose faults are those of its addresses alone.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the place and the key, for settings that cannot be used.
     pub(super) fn open(
         url: &RemoteUrl,
         place: Option<&PlaceSettings>,
@@ -68,9 +65,6 @@ impl StorePool {
     }
 
     /// Opens the one way to the files of a table for which a catalog gives credentials.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub(super) fn vended(
         url: &RemoteUrl,
         place: Option<&PlaceSettings>,

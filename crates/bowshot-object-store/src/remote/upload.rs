@@ -69,9 +69,6 @@ impl Upload {
     }
 
     /// Gives the file its name, unless something is against that by then.
-    ///
-    /// # Errors
-    /// As [`Upload::begin`], and those of `check`.
     pub fn finish(mut self, check: impl FnOnce() -> Result<()>) -> Result<()> {
         let bytes = std::mem::take(&mut self.buffer);
         if self.upload.is_none() {

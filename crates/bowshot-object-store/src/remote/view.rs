@@ -59,9 +59,6 @@ impl RemoteFolder {
     }
 
     /// The same folder, to be written to.
-    ///
-    /// # Errors
-    /// For a name that cannot be one of a folder.
     pub fn objects(&self) -> Result<ObjectFolder, Error> {
         let base = Location::parse(&self.location).map_err(|_| Fault::OddName.at(&self.path()))?;
         Ok(ObjectFolder::new(Arc::clone(&self.source.client), base))

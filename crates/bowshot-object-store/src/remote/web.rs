@@ -119,10 +119,7 @@ impl WebClient {
 fn redirected(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let from = attempt.previous();
     let is_near = from.last().is_some_and(|from| from.origin() == attempt.url().origin());
-    match is_near && from.len() <= MAX_REDIRECTS {
-        true => attempt.follow(),
-        false => attempt.stop(),
-    }
+    if is_near && from.len() <= MAX_REDIRECTS { attempt.follow() } else { attempt.stop() }
 }
 
 fn certificate(path: &str) -> Result<reqwest::Certificate> {

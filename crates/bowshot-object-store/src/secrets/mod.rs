@@ -128,10 +128,6 @@ impl Secrets {
         self.read(notes, &in_force).values().map(|secret| secret.summary()).collect()
     }
 
-    /// The secret of a name.
-    ///
-    /// # Errors
-    /// `NotFound`.
     pub fn named(&self, name: &str) -> Result<Arc<KeptSecret>> {
         self.in_force().get(name).cloned().ok_or_else(|| not_there(name))
     }

@@ -26,7 +26,6 @@ pub(super) fn key(name: &str) -> String {
     json!(["secret", name]).to_string()
 }
 
-/// The name in a key.
 pub(super) fn name(key: &str) -> Option<String> {
     let (kind, name): (String, String) = serde_json::from_str(key).ok()?;
     (kind == "secret").then_some(name)
@@ -75,9 +74,6 @@ pub(super) fn read(text: &str) -> Option<(About, EncryptedText)> {
 }
 
 /// The values of a secret.
-///
-/// # Errors
-/// See [`SecretCipher::decrypt`].
 pub(super) fn opened(
     name: &str,
     about: &About,

@@ -7,6 +7,7 @@ mod rollup;
 use crate::common_subplans::SharedWork;
 use crate::floats::extreme_in_order;
 use crate::join_order::statistics::Facts;
+use crate::node_rule::Replacement;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, new_null_array};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
@@ -59,10 +60,7 @@ const MOST_KEYS: usize = 4;
 const ROWS_OF_A_GROUP: f64 = 4.0;
 
 /// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
-pub(super) fn from_finest_set(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn from_finest_set(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
         return Ok(None);
     }
@@ -71,7 +69,7 @@ pub(super) fn from_finest_set(
 
 /// The first step of an aggregation by sets as three: groups of the finest set, one row for each of them and each set, groups of
 /// all sets. `None` for other aggregations, and where the sets have no finest one or states cannot be put together.
-fn from_finest(partial: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn from_finest(partial: &AggregateExec) -> Replacement {
     let sets = partial.group_expr();
     let has_finest = sets.groups().iter().any(|set| set.iter().all(|left_out| !left_out));
     if *partial.mode() != AggregateMode::Partial
@@ -296,9 +294,9 @@ fn no_rows(states: &[ArrayRef], schema: &SchemaRef, keys: usize) -> Result<Recor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_sessions::{answer, session};
     use datafusion::arrow::array::{Decimal128Array, Float64Array, Int64Array, StringArray};
     use datafusion::datasource::MemTable;
-    use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -306,9 +304,7 @@ mod tests {
     fn context(grouping_sets: bool) -> SessionContext {
         let wanted = SharedWork { grouping_sets, ..SharedWork::default() };
         let config = SessionConfig::new().with_target_partitions(3).with_option_extension(wanted);
-        let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-        let state = builder.with_physical_optimizer_rules(crate::physical(false)).build();
-        let context = SessionContext::new_with_state(state);
+        let context = session(config, crate::physical(false));
         let part = |from: i64, to: i64| {
             let keys = (from..to).map(|n| (n % 5 > 0).then_some(n % 5));
             let names = (from..to).map(|n| (n % 7 > 0).then(|| format!("name {}", n % 3)));
@@ -348,14 +344,6 @@ mod tests {
             let shown = displayable(plan.as_ref()).indent(false).to_string();
             assert_eq!(shown.contains("GroupingSetsExec"), expected, "{shown}");
         }
-    }
-
-    async fn answer(context: &SessionContext, sql: &str) -> Vec<String> {
-        let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
-        let text = datafusion::arrow::util::pretty::pretty_format_batches(&rows).unwrap().to_string();
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort_unstable();
-        lines
     }
 
     #[tokio::test]

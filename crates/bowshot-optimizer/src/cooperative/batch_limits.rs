@@ -23,9 +23,6 @@ const LONG: usize = 8 << 10;
 const COPIES: usize = 16 << 20;
 
 /// The operator with short batches below it, if its constants ask for them.
-///
-/// # Errors
-/// When the operator refuses its own children; does not happen.
 pub fn below(node: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let bytes = longest(node.as_ref())?;
     if bytes < LONG {

@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 /// Bytes or steps that are done in one go.
 const PART: u64 = 16 << 20;
-/// Bytes of one value.
 const MAX_VALUE_BYTES: u64 = 1 << 30;
 /// Steps for one value: a second or two.
 const MAX_VALUE_STEPS: u64 = 1_000_000_000;

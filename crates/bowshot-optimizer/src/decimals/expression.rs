@@ -17,9 +17,6 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The expression with its sums, differences and products of decimals taken the short way.
-///
-/// # Errors
-/// When the expression does not fit the schema.
 pub(super) fn narrowed(
     expression: Arc<dyn PhysicalExpr>,
     schema: &Schema,

@@ -4,7 +4,7 @@
 
 mod expression;
 
-use crate::node_rule::{change_arguments, change_projection};
+use crate::node_rule::{Replacement, change_arguments, change_projection};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
@@ -15,10 +15,7 @@ pub use expression::{narrow, narrow_arithmetic};
 use std::sync::Arc;
 
 /// See the module. Conditions are left alone: other rules look into those.
-pub(super) fn narrow_decimals(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn narrow_decimals(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     match node.downcast_ref::<ProjectionExec>() {
         Some(projection) => in_projection(projection),
         None => match node.downcast_ref::<AggregateExec>() {
@@ -29,7 +26,7 @@ pub(super) fn narrow_decimals(
 }
 
 /// The projection with such arithmetic, if it has any.
-fn in_projection(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_projection(projection: &ProjectionExec) -> Replacement {
     let Some(new) = change_projection(projection, narrowed)? else { return Ok(None) };
     Ok(says_the_same(&new, projection).then(|| Arc::new(new) as Arc<_>))
 }
@@ -47,22 +44,15 @@ fn says_the_same(new: &ProjectionExec, old: &ProjectionExec) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_sessions::session;
     use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-    use datafusion::execution::SessionStateBuilder;
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     fn context(with: bool) -> SessionContext {
-        let builder = SessionStateBuilder::new()
-            .with_config(SessionConfig::new().with_target_partitions(1))
-            .with_default_features();
-        let state = if with {
-            builder.with_physical_optimizer_rules(crate::physical(false))
-        } else {
-            builder.with_physical_optimizer_rules(super::super::same_names::physical())
-        };
-        SessionContext::new_with_state(state.build())
+        let rules = if with { crate::physical(false) } else { crate::same_names::physical() };
+        session(SessionConfig::new().with_target_partitions(1), rules)
     }
 
     fn decimals(values: Vec<Option<i128>>, precision: u8, scale: i8) -> ArrayRef {

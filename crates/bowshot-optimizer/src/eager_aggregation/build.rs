@@ -1,7 +1,7 @@
 //! The plan that groups at one level, and takes states of groups up to the aggregation.
 
 use super::levels::{Input, Level, place};
-use crate::node_rule::call_again;
+use crate::node_rule::{Replacement, call_again};
 use crate::physical_expressions::with_columns;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::{JoinSide, Result, internal_err};
@@ -23,11 +23,7 @@ struct Built {
 }
 
 /// The aggregation in two steps; `None` where its states would not be of the types that are expected above it.
-pub(super) fn plan(
-    partial: &AggregateExec,
-    levels: &[Level],
-    chosen: usize,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn plan(partial: &AggregateExec, levels: &[Level], chosen: usize) -> Replacement {
     let Some((lowest, above)) = levels.get(..=chosen).and_then(<[Level]>::split_last) else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ mod worth;
 
 use crate::coarser_sets::is_mergeable;
 use crate::common_subplans::SharedWork;
-use datafusion::common::Result;
+use crate::node_rule::Replacement;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
@@ -18,10 +18,7 @@ use levels::Level;
 use std::sync::Arc;
 
 /// See the module. Comes behind the rule that settles the order and the sides of joins.
-pub(super) fn before_joins(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn before_joins(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.eager_aggregation) {
         return Ok(None);
     }
@@ -33,7 +30,7 @@ pub(super) fn before_joins(
 type Choose<'a> = &'a dyn Fn(&AggregateExec, &[Level]) -> Option<usize>;
 
 /// The first step of an aggregation as two, the first of them at the chosen level.
-fn in_steps(node: &Arc<dyn ExecutionPlan>, choose: Choose<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_steps(node: &Arc<dyn ExecutionPlan>, choose: Choose<'_>) -> Replacement {
     let Some(partial) = node.downcast_ref::<AggregateExec>().filter(|aggregate| is_splittable(aggregate))
     else {
         return Ok(None);

@@ -4,30 +4,26 @@ use super::worth::is_below_join;
 use super::{Level, in_steps};
 use crate::common_subplans::SharedWork;
 use crate::join_order::{SELECTION, SessionJoinOrder};
-use crate::node_rule::node_rule;
+use crate::node_rule::{Change, Replacement, node_rule};
 use crate::same_names;
+use crate::test_sessions::{answer, physical_plan, session};
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow::util::pretty::pretty_format_batches;
-use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
-use datafusion::execution::SessionStateBuilder;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
-
-type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
 fn possible(levels: &[Level]) -> impl DoubleEndedIterator<Item = usize> + '_ {
     (0..levels.len()).filter(move |at| is_below_join(levels, *at) && levels[*at].may_be_grouped())
 }
 
-fn at_highest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn at_highest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Replacement {
     in_steps(node, &|_: &AggregateExec, levels: &[Level]| possible(levels).next())
 }
 
-fn at_lowest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn at_lowest(node: &Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Replacement {
     in_steps(node, &|_: &AggregateExec, levels: &[Level]| possible(levels).next_back())
 }
 
@@ -39,8 +35,7 @@ fn context(change: Option<Change>) -> SessionContext {
         rules.insert(settled + 1, node_rule("Forced", change));
     }
     let config = SessionConfig::new().with_target_partitions(2).with_batch_size(7);
-    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-    let context = SessionContext::new_with_state(builder.with_physical_optimizer_rules(rules).build());
+    let context = session(config, rules);
     for (name, rows) in [("sales", 200), ("kinds", 12), ("shops", 9), ("nothing", 0)] {
         let halves = vec![vec![table(0, rows / 2)], vec![table(rows / 2, rows)]];
         let table = MemTable::try_new(halves[0][0].schema(), halves).expect("a table");
@@ -71,17 +66,8 @@ fn table(from: i64, to: i64) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length")
 }
 
-async fn answer(context: &SessionContext, sql: &str) -> Vec<String> {
-    let rows = context.sql(sql).await.expect(sql).collect().await.expect(sql);
-    let text = pretty_format_batches(&rows).expect("text").to_string();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    lines.sort_unstable();
-    lines
-}
-
 async fn is_eager(context: &SessionContext, sql: &str) -> bool {
-    let plan = context.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
-    displayable(plan.as_ref()).indent(false).to_string().contains("PartialReduce")
+    physical_plan(context, sql).await.contains("PartialReduce")
 }
 
 const FUNCTIONS: &str = "count(*), count(a.v), sum(a.v), sum(a.price), avg(a.price), avg(a.x), min(a.s), max(a.v), \
@@ -139,9 +125,7 @@ async fn with_files(folder: &std::path::Path, wanted: bool) -> SessionContext {
         .with_target_partitions(2)
         .with_option_extension(SessionJoinOrder::default())
         .with_option_extension(SharedWork { eager_aggregation: wanted, ..SharedWork::default() });
-    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
-    let builder = builder.with_physical_optimizer_rules(crate::physical(false));
-    let context = SessionContext::new_with_state(builder.build());
+    let context = session(config, crate::physical(false));
     for (name, rows, of) in
         [("sales", 60_000_i64, 1_000), ("customers", 1_000, 1_000), ("tickets", 60_000, 60_000)]
     {
@@ -188,8 +172,7 @@ async fn rows_are_grouped_first_where_that_leaves_far_fewer() {
             false,
         ),
     ] {
-        let plan = with.sql(sql).await.expect(sql).create_physical_plan().await.expect(sql);
-        let shown = displayable(plan.as_ref()).indent(false).to_string();
+        let shown = physical_plan(&with, sql).await;
         let below_join =
             shown.split("HashJoinExec").nth(1).is_some_and(|below| below.contains("mode=Partial,"));
         assert_eq!(below_join, expected, "{shown}");

@@ -55,8 +55,7 @@ fn in_types_of_columns(mut values: Values) -> Transformed<LogicalPlan> {
             }
         }
     }
-    let plan = LogicalPlan::Values(values);
-    if has_changed { Transformed::yes(plan) } else { Transformed::no(plan) }
+    Transformed::new_transformed(LogicalPlan::Values(values), has_changed)
 }
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

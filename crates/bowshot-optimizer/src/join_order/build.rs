@@ -186,7 +186,6 @@ fn only((plan, columns): Built, needed: &BTreeSet<usize>) -> Result<Built> {
     Ok((Arc::new(ProjectionExec::try_new(chosen, plan)?), kept))
 }
 
-/// The expression of a column in a plan.
 fn at(column: usize, columns: &[usize], plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn PhysicalExpr>> {
     match columns.iter().position(|given| *given == column) {
         Some(place) => Ok(Arc::new(Column::new(plan.schema().field(place).name(), place))),

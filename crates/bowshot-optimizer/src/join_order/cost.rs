@@ -95,7 +95,6 @@ impl Model {
         }
     }
 
-    /// The cost of one join.
     pub(super) fn join_cost(&mut self, left: RelationSet, right: RelationSet) -> f64 {
         cost_of(self.rows(left), self.rows(right), self.rows(left.with(right)))
     }

@@ -12,12 +12,11 @@ mod tests;
 mod tree;
 
 use super::barrier::Barrier;
+use super::node_rule::{Rule, run_by};
 use cost::Model;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
-use datafusion::config::ConfigOptions;
-use datafusion::physical_optimizer::PhysicalOptimizerRule as Rule;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use std::sync::Arc;
 use tree::{Shape, Tree};
@@ -51,54 +50,23 @@ pub fn estimated_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
 }
 
 /// The rules of a physical optimiser, with joins in order before their sides are chosen.
-pub(super) fn before_selection(rules: Vec<Arc<dyn Rule + Send + Sync>>) -> Vec<Arc<dyn Rule + Send + Sync>> {
+pub(super) fn before_selection(rules: Vec<Rule>) -> Vec<Rule> {
     choosing(rules, worthwhile)
 }
 
-fn choosing(rules: Vec<Arc<dyn Rule + Send + Sync>>, choose: Choose) -> Vec<Arc<dyn Rule + Send + Sync>> {
-    let rules = rules.into_iter();
-    rules
-        .map(|rule| {
-            if rule.name() == SELECTION {
-                Arc::new(JoinOrder { selection: rule, choose }) as Arc<_>
-            } else {
-                rule
-            }
-        })
-        .collect()
-}
-
-/// Puts joins in order, then lets the rule for their sides see how many rows those are thought to have.
-#[derive(Debug)]
-struct JoinOrder {
-    selection: Arc<dyn Rule + Send + Sync>,
-    /// Which shape takes the place of the given one.
-    choose: Choose,
-}
-
+/// Which shape takes the place of the given one.
 type Choose = fn(&mut Model, Shape) -> Shape;
 
-impl Rule for JoinOrder {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+/// Puts joins in order, then lets the rule for their sides see how many rows those are thought to have.
+fn choosing(rules: Vec<Rule>, choose: Choose) -> Vec<Rule> {
+    run_by(rules, &[SELECTION], move |rule, plan, config| {
         let wanted = config.extensions.get::<SessionJoinOrder>().is_some_and(|wanted| wanted.by_statistics);
         if wanted {
-            Barrier::lifted(self.selection.optimize(ordered(plan, self.choose)?, config)?)
+            Barrier::lifted(rule.optimize(ordered(plan, choose)?, config)?)
         } else {
-            self.selection.optimize(plan, config)
+            rule.optimize(plan, config)
         }
-    }
-
-    fn name(&self) -> &str {
-        self.selection.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.selection.schema_check()
-    }
+    })
 }
 
 /// The plan with all its inner joins in the order that is cheapest.

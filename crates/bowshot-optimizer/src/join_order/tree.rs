@@ -68,7 +68,6 @@ impl Tree {
         Ok((tree.relations.len() <= RelationSet::LIMIT).then_some((tree, shape)))
     }
 
-    /// The relation of a column.
     pub(super) fn relation(&self, column: usize) -> usize {
         self.starts.partition_point(|start| *start <= column) - 1
     }

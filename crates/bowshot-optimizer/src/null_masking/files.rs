@@ -2,8 +2,7 @@
 //! where its own function asks for it.
 
 use super::function::NullsFirst;
-use crate::node_rule::change_projection;
-use datafusion::common::Result;
+use crate::node_rule::{Replacement, change_projection};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::ParquetSource;
@@ -15,14 +14,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use std::sync::Arc;
 
 /// See the module. Comes before the rules that move projections into files.
-pub(crate) fn fields_in_files(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(crate) fn fields_in_files(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<ProjectionExec>().map(above_file).transpose()?.flatten())
 }
 
-fn above_file(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn above_file(projection: &ProjectionExec) -> Replacement {
     let file = projection.input().downcast_ref::<DataSourceExec>();
     if file.and_then(DataSourceExec::downcast_to_file_source::<ParquetSource>).is_none() {
         return Ok(None);

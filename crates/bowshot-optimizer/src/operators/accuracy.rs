@@ -12,9 +12,6 @@ const MOST: u64 = 100_000;
 const BEFORE: [(&str, usize); 2] = [("approx_percentile_cont", 2), ("approx_percentile_cont_with_weight", 3)];
 
 /// Refuses an accuracy that is too large, or that only the running statement would tell.
-///
-/// # Errors
-/// See above.
 pub(super) fn check(function: &str, arguments: &[Expr]) -> Result<()> {
     let before = BEFORE.iter().find(|(name, _)| *name == function).map(|(_, before)| *before);
     let Some(accuracy) = before.and_then(|before| arguments.get(before)) else { return Ok(()) };

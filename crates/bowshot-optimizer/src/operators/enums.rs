@@ -16,7 +16,6 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// The type of an expression.
 pub(super) fn of(expr: &Expr, schema: &DFSchema) -> Option<EnumType> {
     match expr {
         // Never one; the types of long sums take time.
@@ -280,9 +279,6 @@ pub(super) fn check_aggregate(function: &AggregateFunction, schema: &DFSchema) -
 }
 
 /// An expression that is kept as text, of which no plan is analysed, with comparisons by labels.
-///
-/// # Errors
-/// As the comparisons.
 pub fn compared_by_labels(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let rewritten = expr.transform_up(|node| match node {
         Expr::BinaryExpr(binary) => Ok(compared(binary, schema)?.update_data(Expr::BinaryExpr)),

@@ -61,7 +61,6 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// See the module.
 pub(super) fn operators_of_sql(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
     // To others a text stays a text beside other answers of a CASE, or other rows of a union.
     let postgres = config.sql_parser.dialect == Dialect::PostgreSQL;
@@ -148,15 +147,13 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::InSubquery(mut inside) => {
             let changed = keys::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?
                 || uuids::beside_subquery(&mut inside.expr, &mut inside.subquery, schema)?;
-            let inside = Expr::InSubquery(inside);
-            Ok(if changed { Transformed::yes(inside) } else { Transformed::no(inside) })
+            Ok(Transformed::new_transformed(Expr::InSubquery(inside), changed))
         }
         Expr::SetComparison(mut set) => {
             let changed = enums::beside_subquery(&mut set, schema)?
                 || keys::beside_subquery(&mut set.expr, &mut set.subquery, schema)?
                 || uuids::beside_subquery(&mut set.expr, &mut set.subquery, schema)?;
-            let set = Expr::SetComparison(set);
-            Ok(if changed { Transformed::yes(set) } else { Transformed::no(set) })
+            Ok(Transformed::new_transformed(Expr::SetComparison(set), changed))
         }
         Expr::Case(mut case) => {
             let changed = in_case(&mut case, schema)?;
@@ -170,8 +167,7 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let changed = floats::arguments(&mut call.params.args, schema);
             let changed = order::of_window(&mut call.params, schema) || changed;
             let changed = interval_windows::by_length(&mut call, schema) || changed;
-            let call = Expr::WindowFunction(call);
-            Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+            Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
         }
         Expr::Literal(value, metadata) => Ok(numbers::literal(value, metadata)),
         Expr::Cast(cast) => Ok(numbers::cast(cast, schema)),
@@ -212,8 +208,7 @@ fn in_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     changed |= intervals::sought(&mut call, schema);
     changed |= keys::sought(&mut call, schema);
     changed |= floats::arguments(&mut call.args, schema);
-    let call = Expr::ScalarFunction(call);
-    Ok(if changed { Transformed::yes(call) } else { Transformed::no(call) })
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
 /// The values that a CASE compares, and those that it gives: each kind meets among itself. Says whether that changed any.
@@ -265,6 +260,5 @@ fn of_durations(mut function: AggregateFunction) -> Transformed<Expr> {
             changed = true;
         }
     }
-    let function = Expr::AggregateFunction(function);
-    if changed { Transformed::yes(function) } else { Transformed::no(function) }
+    Transformed::new_transformed(Expr::AggregateFunction(function), changed)
 }

@@ -21,7 +21,6 @@ enum Subtracted {
     Interval,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub struct ParameterOperands(Subtracted);
 

@@ -15,7 +15,6 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Digits behind the point of a text that is compared with a decimal.
 const COMPARED_DIGITS: i8 = 15;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct UntypedTexts;
 

@@ -5,7 +5,7 @@
 mod expression;
 mod failure;
 
-use crate::node_rule::{change_arguments, change_projection};
+use crate::node_rule::{Replacement, change_arguments, change_projection};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::Operator;
@@ -23,10 +23,7 @@ use failure::can_fail;
 use std::sync::Arc;
 
 /// See the module. Comes after all rules that look into expressions.
-pub(super) fn guarded_conditions(
-    node: &Arc<dyn ExecutionPlan>,
-    _config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(super) fn guarded_conditions(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         in_filter(filter)
     } else if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
@@ -42,7 +39,7 @@ pub(super) fn guarded_conditions(
     }
 }
 
-fn in_filter(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_filter(filter: &FilterExec) -> Replacement {
     let schema = filter.input().schema();
     let Some(predicate) = in_condition(filter.predicate(), &schema)? else { return Ok(None) };
     let known = split_conjunction(filter.predicate()).into_iter().filter(|part| is_equality(part, &schema));
@@ -72,14 +69,14 @@ fn in_condition(
     guarded(ordered, schema).map(|guarded| Some(guarded.data))
 }
 
-fn in_hash_join(join: &HashJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_hash_join(join: &HashJoinExec) -> Replacement {
     match join.filter().map(in_join_filter).transpose()?.flatten() {
         Some(filter) => join.builder().with_filter(Some(filter)).build_exec().map(Some),
         None => Ok(None),
     }
 }
 
-fn in_nested_loop_join(join: &NestedLoopJoinExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_nested_loop_join(join: &NestedLoopJoinExec) -> Replacement {
     let Some(filter) = join.filter().map(in_join_filter).transpose()?.flatten() else { return Ok(None) };
     let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
     let projection = join.projection().as_ref().map(|columns| columns.to_vec());

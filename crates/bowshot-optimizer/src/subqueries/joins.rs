@@ -61,7 +61,6 @@ fn sides(of: &Dependent<'_>, join: &Join) -> Result<Sides> {
     })
 }
 
-/// The columns that a join has.
 fn columns_after(join: &Join) -> Vec<Expr> {
     join.schema.columns().into_iter().map(Expr::Column).collect()
 }

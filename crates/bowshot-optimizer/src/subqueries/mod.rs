@@ -30,7 +30,6 @@ use std::cell::Cell;
 pub use one_row::function as one_row_function;
 pub(crate) use outer_types::outer_types;
 
-/// See the module.
 pub(crate) fn unnest(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     if !plans::has_subqueries(&plan)? {
         return Ok(plan);

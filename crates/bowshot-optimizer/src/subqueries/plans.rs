@@ -22,7 +22,6 @@ pub(super) fn query(expr: &Expr) -> Option<&Arc<LogicalPlan>> {
     }
 }
 
-/// The subquery that an expression is.
 pub(super) fn subquery(expr: &mut Expr) -> Option<&mut Subquery> {
     match expr {
         Expr::Exists(exists) => Some(&mut exists.subquery),
@@ -38,7 +37,6 @@ pub(super) fn is_subquery(expr: &Expr) -> bool {
     query(expr).is_some()
 }
 
-/// Whether there is a subquery in an expression.
 pub(super) fn contains_subquery(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| Ok(is_subquery(expr)))
 }

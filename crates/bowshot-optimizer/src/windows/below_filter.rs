@@ -5,6 +5,7 @@
 use super::ranked_rows::{Rank, RankedRowsExec, Ranks};
 use crate::common_subplans::SharedWork;
 use crate::join_order::statistics::Facts;
+use crate::node_rule::Replacement;
 use crate::physical_expressions::{can_move, is_plain};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
@@ -25,10 +26,7 @@ const MOST_RANKS: usize = 1_000;
 const WORTHWHILE: f64 = 2.0;
 
 /// See the module. Comes before the rules that sort.
-pub(crate) fn ranked_rows(
-    node: &Arc<dyn ExecutionPlan>,
-    config: &ConfigOptions,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+pub(crate) fn ranked_rows(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let is_wanted = config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.ranked_windows);
     let Some(filter) = node.downcast_ref::<FilterExec>().filter(|_| is_wanted) else { return Ok(None) };
     for condition in split_conjunction(filter.predicate()) {
@@ -78,11 +76,7 @@ fn number(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
 }
 
 /// The plan with fewer rows below the window that such a column is of.
-fn above_ranked_rows(
-    plan: &Arc<dyn ExecutionPlan>,
-    at: usize,
-    most: usize,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn above_ranked_rows(plan: &Arc<dyn ExecutionPlan>, at: usize, most: usize) -> Replacement {
     let input = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         match projection.expr().get(at).and_then(|chosen| column(&chosen.expr)) {
             Some(below) => above_ranked_rows(projection.input(), below, most)?,
@@ -97,11 +91,7 @@ fn above_ranked_rows(
 }
 
 /// The input of a window without rows of higher ranks, where that changes none of the window's functions for the others.
-fn below_window(
-    window: &BoundedWindowAggExec,
-    at: usize,
-    most: usize,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn below_window(window: &BoundedWindowAggExec, at: usize, most: usize) -> Replacement {
     let (input, functions) = (window.input(), window.window_expr());
     let place = at.checked_sub(input.schema().fields().len());
     let Some(chosen) = place.and_then(|place| functions.get(place)) else { return Ok(None) };

@@ -19,7 +19,6 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -37,7 +36,6 @@ pub(super) struct Totals {
     pub(super) schema: SchemaRef,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct PartitionTotalsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -102,22 +100,13 @@ impl ExecutionPlan for PartitionTotalsExec {
         CardinalityEffect::Equal
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("rows of one input have totals") };
+    crate::one_input::statistics_of_input!(|plan, input| {
         let mut statistics = Statistics::clone(input);
         statistics.total_byte_size = Precision::Absent;
-        let columns = self.totals.schema.fields().len();
+        let columns = plan.totals.schema.fields().len();
         statistics.column_statistics.resize(columns, ColumnStatistics::new_unknown());
-        Ok(Arc::new(statistics))
-    }
+        Arc::new(statistics)
+    });
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();

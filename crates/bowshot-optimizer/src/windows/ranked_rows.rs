@@ -8,7 +8,7 @@ use datafusion::arrow::compute::BatchCoalescer;
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::row::{RowConverter, SortField};
-use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::common::{Result, Statistics};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -18,7 +18,6 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowUDFExpr;
 use datafusion::physical_plan::{
@@ -88,7 +87,6 @@ impl Ranks {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct RankedRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -149,18 +147,7 @@ impl ExecutionPlan for RankedRowsExec {
         CardinalityEffect::LowerEqual
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("rows of one input are ranked") };
-        Ok(Arc::new(Statistics::clone(input).to_inexact()))
-    }
+    crate::one_input::statistics_of_input!(|_plan, input| Arc::new(Statistics::clone(input).to_inexact()));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
@@ -223,7 +210,6 @@ struct First {
     partitions: Option<Box<dyn GroupValues>>,
     converter: RowConverter,
     keys: Vec<FirstKeys>,
-    /// Bytes of them.
     bytes: usize,
     memory: MemoryReservation,
     /// Rows since the last look at them, those of them that have passed, and when the next one is.

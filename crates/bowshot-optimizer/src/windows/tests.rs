@@ -2,10 +2,9 @@
 
 use crate::common_subplans::SharedWork;
 use crate::join_order::SessionJoinOrder;
-use datafusion::arrow::util::pretty::pretty_format_batches;
+use crate::test_sessions::{answer, physical_plan};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 /// Rows with NULLs and equal values in all columns but `id`, in three partitions.
@@ -30,19 +29,6 @@ async fn context(wanted: bool, failures: usize, memory: usize) -> SessionContext
 
 async fn ample(wanted: bool) -> SessionContext {
     context(wanted, 0, 1 << 30).await
-}
-
-async fn plan(context: &SessionContext, sql: &str) -> String {
-    let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-    displayable(plan.as_ref()).indent(false).to_string()
-}
-
-async fn answer(context: &SessionContext, sql: &str) -> Vec<String> {
-    let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
-    let mut lines: Vec<String> =
-        pretty_format_batches(&rows).unwrap().to_string().lines().map(str::to_owned).collect();
-    lines.sort_unstable();
-    lines
 }
 
 const RANKED: &str = "RankedRowsExec";
@@ -95,12 +81,12 @@ async fn only_rows_that_no_function_of_the_window_counts_are_dropped() {
         // Most rows are wanted.
         (false, "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v, id) AS r FROM t) WHERE r <= 1500"),
     ] {
-        let shown = plan(&with, query).await;
+        let shown = physical_plan(&with, query).await;
         // Two windows of other orders are two operators, of which one may be above the other.
         if !query.contains("count(*) OVER") {
             assert_eq!(shown.contains(RANKED), dropped, "{query}\n{shown}");
         }
-        assert!(!plan(&without, query).await.contains(RANKED));
+        assert!(!physical_plan(&without, query).await.contains(RANKED));
         assert_eq!(answer(&with, query).await, answer(&without, query).await, "{query}");
     }
 }
@@ -109,7 +95,7 @@ async fn only_rows_that_no_function_of_the_window_counts_are_dropped() {
 async fn equal_rows_have_one_number_each() {
     let (with, without) = (ample(true).await, ample(false).await);
     let sql = "SELECT p, s, count(*) FROM (SELECT p, s, row_number() OVER (PARTITION BY p ORDER BY s) AS n FROM t) WHERE n <= 7 GROUP BY p, s";
-    assert!(plan(&with, sql).await.contains(RANKED));
+    assert!(physical_plan(&with, sql).await.contains(RANKED));
     assert_eq!(answer(&with, sql).await, answer(&without, sql).await);
 }
 
@@ -143,9 +129,9 @@ async fn whole_partitions_are_hashed() {
         // Sorted by the keys anyway.
         (false, "SELECT p, id, sum(v) OVER (PARTITION BY p) FROM t ORDER BY p, id"),
     ] {
-        let shown = plan(&with, query).await;
+        let shown = physical_plan(&with, query).await;
         assert_eq!(shown.contains(HASHED), hashed, "{query}\n{shown}");
-        assert!(!plan(&without, query).await.contains(HASHED));
+        assert!(!physical_plan(&without, query).await.contains(HASHED));
         assert_eq!(answer(&with, query).await, answer(&without, query).await, "{query}");
     }
 }
@@ -155,7 +141,7 @@ async fn rows_that_memory_does_not_hold_go_to_files() {
     let sql = "SELECT id, s, count(*) OVER (PARTITION BY s) AS n, max(v) OVER (PARTITION BY s) AS m FROM t";
     // An eighth of it is for rows.
     let (small, without) = (context(true, 0, 256 << 10).await, ample(false).await);
-    assert!(plan(&small, sql).await.contains(HASHED));
+    assert!(physical_plan(&small, sql).await.contains(HASHED));
     assert_eq!(answer(&small, sql).await, answer(&without, sql).await);
-    assert!(!plan(&context(true, 1, 1 << 30).await, sql).await.contains(HASHED));
+    assert!(!physical_plan(&context(true, 1, 1 << 30).await, sql).await.contains(HASHED));
 }

@@ -8,13 +8,12 @@ use crate::coarser_sets::is_mergeable;
 use crate::common_subplans::SharedWork;
 use crate::floats::extreme_in_order;
 use crate::join_order::SessionJoinOrder;
+use crate::node_rule::{Rule, plan_rule};
 use datafusion::common::Result;
-use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::{PlainAggregateWindowExpr, WindowExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -23,32 +22,13 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use std::sync::Arc;
 
 /// See the module. Comes before the rules that sort.
-pub(crate) fn rule() -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
-    Arc::new(HashedWindows)
-}
-
-#[derive(Debug)]
-struct HashedWindows;
-
-impl PhysicalOptimizerRule for HashedWindows {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+pub(crate) fn rule() -> Rule {
+    plan_rule("HashedWindows", |plan, config| {
         let extensions = &config.extensions;
         let is_wanted = extensions.get::<SharedWork>().is_some_and(|wanted| wanted.hashed_windows);
         let has_failed = extensions.get::<SessionJoinOrder>().is_some_and(|order| order.failures > 0);
         if is_wanted && !has_failed { hashed(plan, &[]) } else { Ok(plan) }
-    }
-
-    fn name(&self) -> &'static str {
-        "HashedWindows"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    })
 }
 
 /// The plan with such windows; its rows are wanted in the order of these columns.

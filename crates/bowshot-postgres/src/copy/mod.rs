@@ -29,7 +29,6 @@ impl Connection {
     }
 }
 
-/// The format of the values.
 fn value_format(options: &CopyOptions) -> Format {
     if options.form == CopyForm::Binary { Format::Binary } else { Format::Text }
 }

@@ -15,7 +15,6 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, IntervalMonthDayNano};
 use std::sync::Arc;
 
-/// See the module.
 pub(crate) struct Column {
     values: Values,
     /// The type of the finished column.

@@ -20,7 +20,6 @@ struct Number {
     scale: usize,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Numerics {
     values: Vec<Option<Number>>,
@@ -66,10 +65,7 @@ impl Numerics {
         let scale = self.scale;
         let digits = self.values.into_iter().map(|value| value.map(|number| number.at(scale)));
         let shape = (u8::try_from(precision).unwrap_or(u8::MAX), i8::try_from(scale).unwrap_or(i8::MAX));
-        let array = match precision > MOST_DIGITS_128 {
-            false => narrow(digits, shape),
-            true => wide(digits, shape),
-        };
+        let array = if precision > MOST_DIGITS_128 { wide(digits, shape) } else { narrow(digits, shape) };
         array.map_err(|error| Failure::new("22003", format!("numerics make no column: {error}")))
     }
 }

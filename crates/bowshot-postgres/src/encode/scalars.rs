@@ -20,7 +20,6 @@ use bowshot_rowwire::encode::{
 };
 use bytes::{BufMut, BytesMut};
 
-/// The encoder of a column.
 pub(super) fn column_encoder(array: &ArrayRef, field: &Field) -> Result<Column, Failure> {
     let kind = PgType::from_field(field).kind;
     if let Some(to) = sent_type(array.data_type(), kind) {

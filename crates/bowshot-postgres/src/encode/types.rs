@@ -114,10 +114,7 @@ impl PgType {
     /// Lists of lists are JSON, since arrays of PostgreSQL are rectangular.
     fn of_list(item: &Field) -> Self {
         let item = Self::from_field(item);
-        match item.is_array {
-            true => Self::scalar(Kind::Json),
-            false => Self { is_array: true, ..item },
-        }
+        if item.is_array { Self::scalar(Kind::Json) } else { Self { is_array: true, ..item } }
     }
 
     /// A scalar type.

@@ -24,9 +24,6 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-///
-/// # Errors
-/// `Syntax` for one that is not complete.
 pub(crate) fn read(mut words: StatementParser<'_>) -> Result<AccessStatement> {
     let Some((kind, taken)) = kind(&words) else { return Err(words.unexpected()) };
     let parser = &mut words.parser;

@@ -3,6 +3,7 @@
 use super::call::fill;
 use super::{FunctionParameter, FunctionResult};
 use crate::dialect::{Dialect, DialectName};
+use crate::literal::is_placeholder;
 use crate::rewrite;
 use crate::sql_statement::parse_expression;
 use crate::statement::Statement;
@@ -88,9 +89,6 @@ impl FunctionBody<'_> {
     }
 
     /// The arguments of a call, one for each parameter: by place, by name, by default.
-    ///
-    /// # Errors
-    /// `Invalid` for arguments that do not fit.
     pub fn bind(&self, given: Vec<FunctionArg>) -> Result<Vec<Expr>> {
         let mut bound: Vec<Option<Expr>> = self.parameters.iter().map(|_| None).collect();
         let count = given.len();
@@ -305,11 +303,6 @@ fn keep_name(argument: &mut FunctionArg) {
     if let FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, operator } = argument {
         *argument = FunctionArg::Named { name: name.clone(), arg: arg.clone(), operator: operator.clone() };
     }
-}
-
-/// Whether it stands for a value that comes with a statement.
-fn is_placeholder(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
 }
 
 /// Whether an expression names columns of the statement that it stands in.

@@ -81,9 +81,6 @@ impl Call<'_> {
     }
 
     /// The call as a query, and whether it reads columns of tables beside it.
-    ///
-    /// # Errors
-    /// As [`Call::into_value`].
     pub fn into_rows(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<(Box<Query>, bool)> {
         let mut query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
         let uses = Uses::count(&query, self.arguments.len());

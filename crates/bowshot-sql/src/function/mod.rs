@@ -43,7 +43,6 @@ pub struct NewFunction {
     pub volatility: Volatility,
 }
 
-/// A parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionParameter {
     pub name: String,

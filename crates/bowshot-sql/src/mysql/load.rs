@@ -35,9 +35,6 @@ pub struct LoadStatement {
 
 impl LoadStatement {
     /// Parses a statement that begins with `LOAD DATA`.
-    ///
-    /// # Errors
-    /// `Syntax` for a statement that is not valid, `Unsupported` for a clause that Bowshot does not have.
     pub(super) fn parse(sql: &str) -> Result<Self> {
         let mut words = tokens(sql);
         expect(&mut words, "load")?;

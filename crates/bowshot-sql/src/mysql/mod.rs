@@ -27,12 +27,10 @@ pub enum StatementKind {
         /// Whether it may change nothing.
         read_only: bool,
     },
-    /// `COMMIT`
     Commit {
         /// Whether another transaction begins.
         chain: bool,
     },
-    /// `ROLLBACK`
     Rollback {
         /// Whether another transaction begins.
         chain: bool,
@@ -80,7 +78,6 @@ pub enum Effect {
     /// It changes tables, for which the open transaction is committed (MySQL manual, "Statements That Cause an Implicit
     /// Commit").
     Defines,
-    /// None.
     None,
 }
 
@@ -89,7 +86,6 @@ pub enum Effect {
 pub enum Kill {
     /// The statement that runs.
     Statement,
-    /// The connection.
     Connection,
 }
 
@@ -128,9 +124,6 @@ fn syntax(message: impl Into<String>) -> Error {
 
 impl Statement {
     /// The statement of a text, which has one at most.
-    ///
-    /// # Errors
-    /// For an invalid statement that the front end handles.
     pub fn parse(sql: &str) -> Result<Self> {
         if plain_select::place(sql).is_some() {
             let kind = StatementKind::Plain(Effect::Reads);

@@ -19,7 +19,6 @@ pub enum Assignment {
     ReadOnly(bool),
 }
 
-/// An assigned value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AssignedValue {
     /// `DEFAULT`
@@ -54,9 +53,6 @@ fn unexpected(near: Option<&SourceToken<'_>>) -> Error {
 }
 
 /// Parses a SET.
-///
-/// # Errors
-/// For a SET that is not valid, and for global variables.
 pub(super) fn parse(sql: &str) -> Result<Vec<Assignment>> {
     let mut words = Words { rest: tokens(sql), depth: 0 };
     words.rest.next();

@@ -23,9 +23,6 @@ fn escaped(text: &str) -> String {
 }
 
 /// A default, as tables keep it, as MySQL writes it: what is more than a value or a call stands in parentheses.
-///
-/// # Errors
-/// `Syntax` for a text that is no expression.
 pub fn default_text(kept: &str) -> Result<String> {
     let expr = rewritten(kept)?;
     Ok(match expr {
@@ -35,9 +32,6 @@ pub fn default_text(kept: &str) -> Result<String> {
 }
 
 /// A condition or a computed value over columns, as tables keep it, as MySQL writes it.
-///
-/// # Errors
-/// `Syntax` for a text that is no expression.
 pub fn expression_text(kept: &str) -> Result<String> {
     Ok(rewritten(kept)?.to_string())
 }

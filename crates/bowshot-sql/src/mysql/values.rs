@@ -12,13 +12,11 @@ use std::ops::Range;
 pub struct ValuePart {
     /// Its bytes.
     pub span: Range<usize>,
-    /// The value.
     pub source: ValueSource,
     /// Whether it is an item of a SELECT without an alias: its name is the text of the client.
     pub is_item: bool,
 }
 
-/// What a value is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSource {
     /// A system variable, without its scope and in lower case.

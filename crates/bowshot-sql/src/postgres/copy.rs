@@ -8,13 +8,11 @@ use sqlparser::tokenizer::Token;
 /// A COPY over the connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyStatement {
-    /// What is copied.
     pub direction: CopyDirection,
     /// The options, with their defaults.
     pub options: CopyOptions,
 }
 
-/// What is copied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CopyDirection {
     /// The rows of a query to the client.
@@ -32,7 +30,6 @@ pub struct CopyTable {
     pub columns: Vec<String>,
 }
 
-/// The format of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyForm {
     /// Values between tabs, with escapes.
@@ -43,10 +40,8 @@ pub enum CopyForm {
     Binary,
 }
 
-/// The options of a COPY.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyOptions {
-    /// The format.
     pub form: CopyForm,
     /// What stands between values.
     pub delimiter: u8,
@@ -111,9 +106,6 @@ fn is_on(rest: &mut SourceTokens<'_>) -> bool {
 
 impl CopyStatement {
     /// Parses a COPY; `None` for one with files.
-    ///
-    /// # Errors
-    /// For a COPY over the connection that is not valid.
     pub(super) fn parse(sql: &str) -> Result<Option<Self>> {
         if !is_over_connection(sql) {
             return Ok(None);

@@ -14,7 +14,6 @@ use sqlparser::tokenizer::Token;
 /// How a statement is handled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
-    /// No statement.
     Empty,
     /// `BEGIN`, `START TRANSACTION`
     Begin,
@@ -89,9 +88,6 @@ fn tokens(sql: &str) -> SourceTokens<'_> {
 
 impl Statement {
     /// The statement of a text, which has one at most.
-    ///
-    /// # Errors
-    /// For a COPY over the connection that is not valid.
     pub fn parse(sql: &str) -> Result<Self> {
         const SETTERS: [&str; 7] = ["SET", "RESET", "DISCARD", "COMMIT", "END", "ROLLBACK", "ABORT"];
         if plain_select::place(sql).is_some() {

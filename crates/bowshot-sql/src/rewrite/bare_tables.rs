@@ -46,13 +46,13 @@ impl<F: FnMut(&Ident) -> Option<String>> VisitorMut for BareTables<F> {
 #[cfg(test)]
 mod tests {
     use super::qualify_bare_tables;
-    use crate::{Dialect, DialectName, parse};
+    use crate::DialectName;
+    use crate::rewrite::tests::read_sql;
 
     #[test]
     fn names_of_with_are_no_tables() {
         let qualified = |sql: &str| {
-            let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).unwrap();
-            let Some(crate::Statement::Sql(mut statement)) = parsed.pop() else { panic!("a statement") };
+            let mut statement = read_sql(sql, DialectName::Ansi);
             qualify_bare_tables(&mut statement, |table| (table.value != "near").then(|| "b".to_owned()));
             statement.to_string()
         };

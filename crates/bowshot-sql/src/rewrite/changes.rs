@@ -3,6 +3,7 @@
 
 use super::versions::{AsOf, MARK, changed};
 use crate::calls::values;
+use crate::literal::{literal, number};
 use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
@@ -60,10 +61,7 @@ pub fn changes(name: &str) -> Option<NamedChanges<'_>> {
 
 /// What stands behind the second mark of a name in a message: of one that carries changes, the table stands behind their range.
 pub(super) fn behind<'text>(what: &str, rest: &'text str) -> &'text str {
-    match what == CHANGES {
-        true => rest.splitn(3, PART).last().unwrap_or(rest),
-        false => rest,
-    }
+    if what == CHANGES { rest.splitn(3, PART).last().unwrap_or(rest) } else { rest }
 }
 
 fn carried(text: &str) -> Option<AsOf<'_>> {
@@ -173,7 +171,7 @@ fn misused() -> Error {
 
 /// The parts of a name that is written in a text, each in quotes or not.
 fn table_name(expr: &Expr) -> Result<Vec<Ident>> {
-    let text = text(expr).ok_or_else(misused)?;
+    let text = literal(expr).and_then(text_of).ok_or_else(misused)?;
     let refused = || {
         Error::invalid(format!("`{text}` is not a valid table name"))
             .with_hint("write 'table', 'schema.table' or 'catalog.schema.table'; odd names in double quotes: '\"my table\"'")
@@ -195,9 +193,7 @@ fn moment(expr: &Expr) -> Result<String> {
             "write a number, as in 3, or a time, as in '2026-01-31 12:00:00', in UTC or with a zone as `+01:00`",
         )
     };
-    if let Expr::Value(value) = expr
-        && let Value::Number(number, _) = &value.value
-    {
+    if let Some(number) = number(expr) {
         return number.parse::<u64>().map(|number| number.to_string()).map_err(|_| refused());
     }
     let time = time(expr).filter(|time| !time.contains(char::is_control)).ok_or_else(refused)?;
@@ -210,19 +206,12 @@ fn time(expr: &Expr) -> Option<&str> {
         Expr::Nested(inner) => time(inner),
         Expr::TypedString(typed) if is_time(&typed.data_type) => text_of(&typed.value.value),
         Expr::Cast { expr, data_type, .. } if is_time(data_type) => time(expr),
-        other => text(other),
+        other => literal(other).and_then(text_of),
     }
 }
 
 fn is_time(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::Date)
-}
-
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(literal) => text_of(&literal.value),
-        _ => None,
-    }
 }
 
 fn text_of(value: &Value) -> Option<&str> {

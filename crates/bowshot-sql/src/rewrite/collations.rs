@@ -6,6 +6,7 @@
 //! columns of `information_schema` that hold words; names are as they are everywhere.
 
 use crate::dialect::DialectName;
+use crate::literal::literal;
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
@@ -121,11 +122,7 @@ fn is_word(expr: &Expr) -> bool {
 }
 
 fn is_text(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Value(value)
-            if matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_))
-    )
+    matches!(literal(expr), Some(Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)))
 }
 
 fn reads_about_tables(query: &Query) -> bool {

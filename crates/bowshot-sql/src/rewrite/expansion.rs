@@ -12,8 +12,6 @@ use std::ops::ControlFlow;
 /// Tables that a statement reads, each as often as it does. Each is a step of the plan at least, of which there may be as many.
 const MAX_TABLES: u64 = 5_000;
 
-/// # Errors
-/// `LimitReached`.
 pub(super) fn check(statement: &impl Tree) -> Result<()> {
     let mut tables = Tables { most: 0, around: Vec::new() };
     let ControlFlow::Continue(()) = statement.look(&mut tables);
@@ -98,15 +96,11 @@ fn folded(name: &Ident) -> String {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use crate::{Dialect, DialectName, parse};
+    use crate::DialectName;
+    use crate::rewrite::tests::read_sql;
 
     fn is_refused(sql: &str) -> bool {
-        let mut parsed =
-            parse(sql, Dialect::new(DialectName::Ansi), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
-        let Some(crate::Statement::Sql(statement)) = parsed.pop() else {
-            unreachable!("it is one statement")
-        };
-        check(&statement).is_err()
+        check(&read_sql(sql, DialectName::Ansi)).is_err()
     }
 
     fn chain(times: usize, query: &str) -> String {

@@ -3,6 +3,7 @@
 //! which a call among the keys of PARTITION BY says what is left out. Such calls carry computed offsets as well.
 
 use crate::exclusions::EXCLUDING;
+use crate::literal::{number, quoted_text};
 use crate::template;
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
@@ -103,25 +104,15 @@ fn marked(bound: &WindowFrameBound) -> Option<(&str, WindowFrameBound)> {
     else {
         return None;
     };
-    let what = text(what).filter(|_| name.to_string() == EXCLUDING)?;
+    let what = quoted_text(what).filter(|_| name.to_string() == EXCLUDING)?;
     let precedes = matches!(bound, WindowFrameBound::Preceding(_));
-    let rows = match text(rows) {
+    let rows = match quoted_text(rows) {
         Some("current") => return Some((what, WindowFrameBound::CurrentRow)),
         Some("unbounded") => None,
         _ => Some(Box::new(rows.clone())),
     };
     let bound = if precedes { WindowFrameBound::Preceding(rows) } else { WindowFrameBound::Following(rows) };
     Some((what, bound))
-}
-
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The frames that hold what is left, in their order.
@@ -170,13 +161,8 @@ fn parts(what: &str, frame: WindowFrame, ordered: bool) -> Option<Vec<WindowFram
 
 /// Whether a bound lies at least one row or group away.
 fn is_some_rows(rows: Option<&Expr>) -> bool {
-    match rows {
-        None => true,
-        Some(Expr::Value(value)) => {
-            matches!(&value.value, Value::Number(rows, _) if rows.parse::<u64>().is_ok_and(|rows| rows > 0))
-        }
-        Some(_) => false,
-    }
+    let is_some = |rows| number(rows).and_then(|rows| rows.parse::<u64>().ok()).is_some_and(|rows| rows > 0);
+    rows.is_none_or(is_some)
 }
 
 fn over(function: &Function, window: &WindowSpec, frame: &WindowFrame) -> Expr {

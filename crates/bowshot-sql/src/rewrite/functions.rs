@@ -4,6 +4,7 @@
 use super::{json_constructors, records, whole_rows};
 use crate::calls::{self, argument, cloned_values};
 use crate::dialect::DialectName;
+use crate::literal::is_placeholder;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};
@@ -347,9 +348,7 @@ fn rows_of(factor: &mut TableFactor, dialect: DialectName) -> Result<()> {
 
 /// Whether the value is known only when the statement runs.
 fn has_parameter(value: &Expr) -> bool {
-    value.has_expression(
-        |expr| matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_))),
-    )
+    value.has_expression(is_placeholder)
 }
 
 /// `LATERAL unnest(t.l)`, which the parser takes for a call like any other.

@@ -141,7 +141,6 @@ fn add_factors<'a>(from: &'a [TableWithJoins], factors: &mut Vec<&'a TableFactor
     }
 }
 
-/// A table of FROM.
 struct Table {
     /// What its columns are called by, as it is written.
     ident: Ident,

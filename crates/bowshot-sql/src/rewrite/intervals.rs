@@ -1,6 +1,7 @@
 //! Intervals that are written out become texts whose parts are all whole: the planner reads no other forms of PostgreSQL's.
 
 use crate::intervals::{self, Fields, Unit, read_interval};
+use crate::literal::quoted_text;
 use crate::template;
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{CastKind, DataType, Expr, Interval, UnaryOperator, Value};
@@ -29,8 +30,9 @@ pub(super) fn negative(op: UnaryOperator, expr: &Expr) -> Result<Option<Expr>> {
 /// `'1 day'::interval`.
 pub(super) fn cast(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
     let DataType::Interval { fields, precision } = data_type else { return Ok(None) };
-    let (Expr::Value(value), CastKind::Cast | CastKind::DoubleColon) = (expr, kind) else { return Ok(None) };
-    let Value::SingleQuotedString(text) = &value.value else { return Ok(None) };
+    let (Some(text), CastKind::Cast | CastKind::DoubleColon) = (quoted_text(expr), kind) else {
+        return Ok(None);
+    };
     let named = fields.as_ref().map_or_else(String::new, ToString::to_string).to_ascii_lowercase();
     let mut units = named.split(" to ").map(Unit::named);
     let fields = Fields { first: units.next().flatten(), last: units.next().flatten(), digits: *precision };

@@ -390,15 +390,12 @@ fn fill_tables(body: &mut SetExpr, table: &TableFactor) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Dialect, DialectName, parse};
+    use crate::DialectName;
+    use crate::rewrite::tests::read_sql;
     use bowshot_api::ErrorKind;
 
     fn refused(sql: &str) -> Option<ErrorKind> {
-        let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");
-        let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else {
-            unreachable!("it is one statement")
-        };
-        super::rewrite(&mut parsed).err().map(|error| error.kind())
+        super::rewrite(&mut read_sql(sql, DialectName::Ansi)).err().map(|error| error.kind())
     }
 
     fn numbered(name: &str, count: usize) -> String {

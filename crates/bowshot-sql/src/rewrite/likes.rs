@@ -1,6 +1,7 @@
 //! `a LIKE p ESCAPE '!'`. The planner knows the backslash alone, so a pattern that is written out gets backslashes, and another
 //! one goes to a function.
 
+use crate::literal::{literal, text};
 use crate::template;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{Expr, Value};
@@ -50,12 +51,8 @@ fn character(escape: &Value) -> Result<Option<char>> {
 fn written(pattern: &Expr) -> Option<Option<&str>> {
     match pattern {
         Expr::Nested(inner) => written(inner),
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(Some(text)),
-            Value::Null => Some(None),
-            _ => None,
-        },
-        _ => None,
+        _ if matches!(literal(pattern), Some(Value::Null)) => Some(None),
+        _ => text(pattern).map(Some),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Texts that are written out where a number or a truth value is meant: `abs('-5')`, `NOT 'true'`. In SQL they have no type before
 //! their place gives them one.
 
+use crate::literal::{self, quoted_text};
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, UnaryOperator, Value};
@@ -31,19 +32,9 @@ pub(super) fn numbers(name: &str, list: &mut FunctionArgumentList) {
     }
 }
 
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.trim()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// A text as the number that it is.
 pub(super) fn number(expr: &Expr) -> Option<Expr> {
-    let text = text(expr)?;
+    let text = quoted_text(expr)?.trim();
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let is_number = digits.bytes().any(|byte| byte.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -57,8 +48,7 @@ pub(super) fn number(expr: &Expr) -> Option<Expr> {
 
 /// `1e-100`, of more digits than a decimal has, as a DOUBLE.
 pub(super) fn double(expr: &Expr) -> Result<Option<Expr>> {
-    let Expr::Value(value) = expr else { return Ok(None) };
-    let Value::Number(number, _) = &value.value else { return Ok(None) };
+    let Some(number) = literal::number(expr) else { return Ok(None) };
     let number = number.replace('_', "");
     if !is_beyond_decimals(&number) {
         return Ok(None);
@@ -78,7 +68,7 @@ fn is_beyond_decimals(number: &str) -> bool {
 
 /// `'t' AND …`, `NOT 'true'`: the text as a truth value.
 pub(super) fn truth(expr: &Expr) -> Result<Option<Expr>> {
-    match text(expr) {
+    match quoted_text(expr).map(str::trim) {
         Some(_) => template::expression("CAST(x AS BOOLEAN)", &[("x", expr)]).map(Some),
         None => Ok(None),
     }

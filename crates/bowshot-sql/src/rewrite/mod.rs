@@ -94,9 +94,6 @@ pub fn placeholders(statement: &mut Statement) {
 }
 
 /// An expression by itself, such as a default, in forms that the planner knows.
-///
-/// # Errors
-/// As [`statement`].
 pub fn expression(expr: &mut Expr, dialect: DialectName) -> Result<()> {
     floats::in_casts(expr, dialect);
     catalog::rewrite(expr, dialect)?;
@@ -123,9 +120,6 @@ pub fn statement(statement: &mut Statement, source: Source<'_>) -> Result<()> {
 }
 
 /// A query that is part of a statement which the parser does not know. See [`statement`].
-///
-/// # Errors
-/// As [`statement`].
 pub fn query(query: &mut Query, source: Source<'_>) -> Result<()> {
     placeholders::number(query);
     all(query, source)

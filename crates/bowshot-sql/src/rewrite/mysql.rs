@@ -3,6 +3,7 @@
 
 use super::mysql_functions;
 use crate::dialect::DialectName;
+use crate::literal::literal;
 use crate::walk::Tree;
 use crate::{calls, template};
 use bowshot_api::{Error, ErrorKind, Result};
@@ -300,14 +301,12 @@ fn is_interval(expr: &Expr) -> bool {
 }
 
 fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value)
-        if matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)))
+    matches!(literal(expr), Some(Value::SingleQuotedString(_) | Value::DoubleQuotedString(_)))
 }
 
 /// Whether it is a text with a date and no time.
 fn is_day(expr: &Expr) -> bool {
-    let Expr::Value(value) = expr else { return false };
-    let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = &value.value else {
+    let Some(Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = literal(expr) else {
         return false;
     };
     text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')

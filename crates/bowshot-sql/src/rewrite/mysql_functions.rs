@@ -1,6 +1,7 @@
 //! Calls that mean something else in MySQL: lengths are in bytes, positions count from the end, and parts of a date are those of
 //! its calendar.
 
+use crate::literal::{literal, number};
 use crate::{calls, template};
 use bowshot_api::Result;
 use sqlparser::ast::{
@@ -111,8 +112,7 @@ pub(super) fn cast(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Result
 
 /// The number that a text which is written out is to an operator: what it begins with, or 0.
 pub(super) fn number_of_text(expr: &Expr) -> Option<Expr> {
-    let Expr::Value(value) = expr else { return None };
-    let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = &value.value else {
+    let (Value::SingleQuotedString(text) | Value::DoubleQuotedString(text)) = literal(expr)? else {
         return None;
     };
     let text = text.trim_start();
@@ -132,16 +132,6 @@ pub(super) fn number_of_text(expr: &Expr) -> Option<Expr> {
         return Some(number);
     }
     Some(Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number) })))
-}
-
-fn number(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => Some(digits),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// Whether it is a whole number from 0 on that is written out.

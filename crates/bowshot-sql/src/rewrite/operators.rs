@@ -5,6 +5,7 @@ use super::{
 };
 use crate::calls::{self, argument};
 use crate::dialect::DialectName;
+use crate::literal::quoted_text;
 use crate::template::{self, meaning};
 use crate::walk::{Tree, replace};
 use bowshot_api::{Error, Result};
@@ -322,9 +323,7 @@ fn bytes(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Option<Expr> {
         data_type,
         DataType::Bytea | DataType::Blob(_) | DataType::Binary(_) | DataType::Varbinary(_)
     );
-    let Expr::Value(value) = expr else { return None };
-    let Value::SingleQuotedString(text) = &value.value else { return None };
-    let digits = text.strip_prefix("\\x").filter(|digits| digits.len() % 2 == 0)?;
+    let digits = quoted_text(expr)?.strip_prefix("\\x").filter(|digits| digits.len() % 2 == 0)?;
     if !binary || *kind == CastKind::TryCast || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }

@@ -1,25 +1,15 @@
 //! Comparisons with patterns: SIMILAR TO and GLOB as regular expressions, and these as PostgreSQL means them.
 
+use crate::literal;
 use crate::template;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{BinaryOperator, Expr, Value};
 
 const BACKSLASH: char = '\\';
 
-fn text_of(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Nested(inner) => text_of(inner),
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// `substring(a FROM '(x)y')`: what the first group of an expression finds, or all of it where it has no group.
 pub(super) fn part(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
-    if text_of(pattern).is_none() {
+    if literal::text(pattern).is_none() {
         return Ok(None);
     }
     let found = template::expression("array_element(regexp_match(x, p), 1)", &[("x", expr), ("p", pattern)])?;
@@ -28,7 +18,7 @@ pub(super) fn part(expr: &Expr, pattern: &Expr) -> Result<Option<Expr>> {
 
 /// `a GLOB 'x*'`: the pattern as a regular expression over the whole text.
 pub(super) fn glob(expr: &Expr, pattern: &Expr) -> Result<Expr> {
-    let Some(text) = text_of(pattern) else {
+    let Some(text) = literal::text(pattern) else {
         return Err(Error::unsupported("GLOB needs a literal pattern")
             .with_hint("compare with a regular expression: `a ~ pattern`"));
     };
@@ -46,7 +36,7 @@ pub(super) fn regular_expression(expr: &Expr, op: &BinaryOperator, pattern: &Exp
         BinaryOperator::PGRegexNotIMatch => ("i", true),
         _ => return Ok(None),
     };
-    let text = match text_of(pattern) {
+    let text = match literal::text(pattern) {
         Some(text) if !text.contains('.') && is_plain(text) => return Ok(None),
         Some(text) if is_plain(text) => {
             let pattern = Expr::value(Value::SingleQuotedString(format!("(?s){text}")));
@@ -116,17 +106,13 @@ pub(super) fn similar(expr: &Expr, pattern: &Expr, escape: Option<&Value>, negat
             );
         }
     };
-    let text = match pattern {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
-            Value::Null => return Ok(Expr::value(Value::Null)),
-            _ => None,
-        },
-        _ => None,
-    };
-    let Some(text) = text else {
-        return Err(Error::unsupported("SIMILAR TO needs a literal pattern")
-            .with_hint("compare with a regular expression: `a ~ pattern`"));
+    let text = match literal::literal(pattern) {
+        Some(Value::SingleQuotedString(text)) => text,
+        Some(Value::Null) => return Ok(Expr::value(Value::Null)),
+        _ => {
+            return Err(Error::unsupported("SIMILAR TO needs a literal pattern")
+                .with_hint("compare with a regular expression: `a ~ pattern`"));
+        }
     };
     let pattern = Expr::value(Value::SingleQuotedString(regular(text, escape)));
     let text = if negated { "x !~ p" } else { "x ~ p" };

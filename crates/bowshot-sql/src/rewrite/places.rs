@@ -9,9 +9,7 @@ use std::ops::ControlFlow;
 /// What is looked for, by the name that it has inside of plans.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'name> {
-    /// A column.
     Column(&'name str),
-    /// A function.
     Function(&'name str),
     /// A table or view, by the last part of its name.
     Table(&'name str),

@@ -57,7 +57,6 @@ fn untyped(name: &str) -> Error {
         .with_hint(format!("write `{name}(…) AS t(a INT, b TEXT)`"))
 }
 
-/// The member of that name, in that type.
 fn member(document: &Expr, name: &Ident, data_type: DataType) -> Result<Expr> {
     let key = Expr::value(Value::SingleQuotedString(meaning(name)));
     let part = match data_type {

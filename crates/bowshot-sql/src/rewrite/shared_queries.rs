@@ -12,9 +12,6 @@ use std::ops::ControlFlow;
 pub const SHARED: &str = "__bowshot_shared_";
 
 /// Names the queries that are read more than once. `WITH a AS (q)` becomes `WITH a AS (SELECT * FROM (q) AS __bowshot_shared_a)`.
-///
-/// # Errors
-/// `Internal`.
 pub fn share_queries(statement: &mut Statement) -> Result<()> {
     let reads = Reads::within(&*statement);
     statement.try_walk(&mut Sharing(reads))

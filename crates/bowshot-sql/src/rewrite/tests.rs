@@ -7,9 +7,15 @@ fn rewritten(sql: &str) -> String {
     rewritten_in(sql, DialectName::Ansi)
 }
 
-pub(super) fn rewritten_in(sql: &str, dialect: DialectName) -> String {
+/// The statement of a text, which is one alone.
+pub(super) fn read_sql(sql: &str, dialect: DialectName) -> Box<sqlparser::ast::Statement> {
     let mut parsed = parse(sql, Dialect::new(dialect), 50).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    let Some(crate::Statement::Sql(parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    parsed
+}
+
+pub(super) fn rewritten_in(sql: &str, dialect: DialectName) -> String {
+    let mut parsed = read_sql(sql, dialect);
     match statement(&mut parsed, Source { text: sql, dialect }) {
         Ok(()) => parsed.to_string().replace(MARK, "#").replace('\u{2}', "@"),
         Err(error) => format!("{error}"),
@@ -80,8 +86,7 @@ fn copies_of_subqueries_and_windows_are_few() {
 #[test]
 fn a_field_is_one_after_all() {
     let sql = "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE c.f = c.id)";
-    let mut parsed = parse(sql, Dialect::new(DialectName::Ansi), 50).expect("parses");
-    let Some(crate::Statement::Sql(mut parsed)) = parsed.pop() else { unreachable!("it is one statement") };
+    let mut parsed = read_sql(sql, DialectName::Ansi);
     super::around::qualify(parsed.as_mut());
     assert!(super::inside(parsed.as_mut(), "c", "f"));
     assert!(!super::inside(parsed.as_mut(), "c", "f"));

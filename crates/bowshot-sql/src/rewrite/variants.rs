@@ -1,6 +1,7 @@
 //! Parts of VARIANT values: `v:a.b[0]` as the accesses that the planner knows, and `variant_get(v, path, 'type')` as a cast.
 
 use crate::calls;
+use crate::literal::quoted_text;
 use crate::texts::read_type;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{AccessExpr, CastKind, Expr, Function, JsonPath, JsonPathElem, Subscript, Value};
@@ -18,9 +19,6 @@ pub(super) fn access(value: &Expr, path: &JsonPath) -> Expr {
 }
 
 /// The cast that a call with the name of a type stands for.
-///
-/// # Errors
-/// `Invalid` for a text that is no type.
 pub(super) fn typed_part(function: &Function) -> Result<Option<Expr>> {
     let name = function.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_lowercase());
     let kind = match name.as_deref() {
@@ -29,8 +27,8 @@ pub(super) fn typed_part(function: &Function) -> Result<Option<Expr>> {
         _ => return Ok(None),
     };
     let Some(arguments) = calls::arguments(function) else { return Ok(None) };
-    let [value, path, Expr::Value(named)] = arguments.as_slice() else { return Ok(None) };
-    let Value::SingleQuotedString(text) = &named.value else { return Ok(None) };
+    let [value, path, named] = arguments.as_slice() else { return Ok(None) };
+    let Some(text) = quoted_text(named) else { return Ok(None) };
     let data_type = read_type(text).ok_or_else(|| {
         Error::invalid(format!("`{text}` is no type"))
             .with_hint("name one as in CAST: `'INTEGER'`, `'VARCHAR[]'`")

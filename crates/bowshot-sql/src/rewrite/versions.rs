@@ -2,6 +2,7 @@
 //! the name carries which state is meant, in a form that no text can have.
 
 use super::changes;
+use crate::literal::quoted_text;
 use crate::sql_statement::STATE_NAME;
 use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
@@ -170,9 +171,7 @@ fn number(expr: &Expr) -> Result<String> {
 
 /// A number in quotes, or the name of a branch or a tag, which stands where the parser takes a text.
 fn reference(expr: &Expr) -> Option<String> {
-    let Expr::Value(value) = expr else { return None };
-    let Value::SingleQuotedString(text) = &value.value else { return None };
-    let name = text.strip_prefix(STATE_NAME).filter(|name| !name.contains(MARK))?;
+    let name = quoted_text(expr)?.strip_prefix(STATE_NAME).filter(|name| !name.contains(MARK))?;
     Some(name.parse::<u64>().map_or_else(|_| format!("#{name}"), |number| number.to_string()))
 }
 

@@ -6,9 +6,6 @@ use bowshot_databases::{LakeSettings, is_lake};
 use bowshot_files::SourceSpec;
 
 /// Takes the lakes out of the sources.
-///
-/// # Errors
-/// For one without a name, or with what it does not have.
 pub(super) fn taken_from(sources: &mut Vec<SourceSpec>) -> Result<Vec<LakeSettings>, Usage> {
     let mut lakes = Vec::new();
     for source in std::mem::take(sources) {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 bowshot_api::defaults! {
-    /// See the module.
     #[derive(Debug, Clone)]
     pub(crate) struct LogSettings {
         /// The file of the log; stderr without one.

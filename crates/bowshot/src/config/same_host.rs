@@ -17,7 +17,6 @@ bowshot_api::defaults! {
     }
 }
 
-/// Where the socket is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LocalSocket {
     /// Nowhere.
@@ -30,9 +29,6 @@ pub(crate) enum LocalSocket {
 
 impl SameHostSettings {
     /// Where the socket is to be.
-    ///
-    /// # Errors
-    /// [`Usage`] for no place at all.
     pub(crate) fn place(&self) -> Result<LocalSocket, Usage> {
         match self.socket.as_str() {
             "none" => Ok(LocalSocket::Off),
@@ -43,9 +39,6 @@ impl SameHostSettings {
     }
 
     /// Whether the settings mean something, beside certificates that are required or not.
-    ///
-    /// # Errors
-    /// [`Usage`] where they do not.
     pub(super) fn check(&self, certificates_required: bool) -> Result<(), Usage> {
         if matches!(self.place()?, LocalSocket::At(_)) && certificates_required {
             // Nobody shows a certificate there.

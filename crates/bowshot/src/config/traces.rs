@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 bowshot_api::defaults! {
-    /// See the module.
     #[derive(Debug, Clone)]
     pub(crate) struct TraceSettings {
         /// Address of the collector; empty: there are no traces.

@@ -18,7 +18,6 @@ use uuid::Uuid;
 
 /// Timeout for the start of a node.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeout for its end.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a starting or ending node is checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

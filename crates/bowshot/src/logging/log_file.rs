@@ -29,9 +29,6 @@ struct State {
 
 impl LogFile {
     /// Opens the file, or makes it.
-    ///
-    /// # Errors
-    /// When it cannot be written to.
     pub(crate) fn open(path: PathBuf, settings: LogSettings) -> io::Result<Self> {
         let state = Mutex::new(State::open(&path)?);
         Ok(Self { path, settings, state })

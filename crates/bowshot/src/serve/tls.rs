@@ -22,7 +22,6 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 /// How often the files are checked.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Largest file.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// The TLS configuration. Dropping it ends the watch on files.

@@ -33,7 +33,6 @@ const ANSWER_BYTES: usize = 64 << 10;
 /// Letters of what a collector says that come into the log.
 const REASON_LENGTH: usize = 200;
 
-/// See the module.
 pub(super) struct Client {
     grpc: Grpc<Channel>,
     headers: MetadataMap,
@@ -86,9 +85,6 @@ impl Client {
 }
 
 /// Headers as they are sent, and shown nowhere.
-///
-/// # Errors
-/// [`Usage`] for one that cannot be sent.
 pub(super) fn metadata(headers: Vec<(String, String)>) -> Result<MetadataMap, Usage> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {

@@ -21,7 +21,6 @@ const IS_SAMPLED: u32 = 0x01;
 const IS_KNOWN: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Spans {
     queue: Queue,

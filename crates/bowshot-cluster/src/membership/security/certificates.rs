@@ -152,10 +152,7 @@ fn is_of_a_node(certificate: &CertificateDer<'static>) -> bool {
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     let found = found.map_err(|error| Error::file(path, error))?;
-    match found.is_empty() {
-        true => Err(Error::file(path, "it has no certificate in PEM format")),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(Error::file(path, "it has no certificate in PEM format")) } else { Ok(found) }
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {

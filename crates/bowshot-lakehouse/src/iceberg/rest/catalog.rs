@@ -176,9 +176,6 @@ impl IcebergCatalog {
     }
 
     /// The same with the lineage of its rows as columns, if they have one: for whoever writes them again.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn table_with_lineage(
         &self,
         schema: &str,
@@ -189,15 +186,11 @@ impl IcebergCatalog {
     }
 
     /// The number of the state of a table that a branch or a tag names.
-    ///
-    /// # Errors
-    /// As [`Self::table`].
     pub async fn referenced_state(&self, schema: &str, table: &str, name: &str) -> Result<Option<u64>> {
         let found = self.known_table(schema, table).await?;
         Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))
     }
 
-    /// What is known of a table that is there.
     async fn known_table(&self, schema: &str, table: &str) -> Result<Option<(Arc<Known>, Given)>> {
         if !self.may_have_schema(schema) || !is_name(table) {
             return Ok(None);

@@ -77,9 +77,6 @@ impl IcebergRewrite {
     }
 
     /// The files whose rows are to go to fewer and larger ones as they are: small ones, and those with deleted rows.
-    ///
-    /// # Errors
-    /// When a manifest cannot be read.
     pub async fn fragments(self) -> Result<(Self, Vec<usize>)> {
         blocking(move || {
             let folder = self.now.folder.view()?;
@@ -109,9 +106,6 @@ impl IcebergRewrite {
     }
 
     /// Deletes rows of a file by their places.
-    ///
-    /// # Errors
-    /// None that is expected.
     pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
         let missing = || Error::internal("rows of a file were to be deleted that is not there");
         let (path, table) = self.files.get(file).ok_or_else(missing)?;
@@ -124,9 +118,6 @@ impl IcebergRewrite {
     }
 
     /// Puts rows in the place of those of a file, or beside those of all files.
-    ///
-    /// # Errors
-    /// Those of the rows, and for files that cannot be written.
     pub async fn replace(
         mut self,
         file: Option<usize>,

@@ -65,7 +65,6 @@ impl Service {
         &self.settings.schemas
     }
 
-    /// A table, if it is there.
     pub(super) async fn table(&self, namespace: &[String], table: &str) -> Result<Option<LoadedTable>> {
         let answer = self.table_answer(namespace, table).await?;
         answer.map(|answer| parsed(&answer)).transpose()

@@ -72,9 +72,6 @@ pub(super) struct SecretPlace(String);
 
 impl SecretPlace {
     /// The secret as it is there now.
-    ///
-    /// # Errors
-    /// Says why it is not there.
     pub(super) fn read(&self) -> std::result::Result<Secret, String> {
         secret(&self.0).map(Secret::new)
     }

@@ -273,7 +273,6 @@ pub(super) fn entries_of(
     Ok(lists::whole_entries(&file, manifest, MAX_ENTRIES)?)
 }
 
-/// The manifests of a snapshot.
 pub(super) fn manifests_of(
     snapshot: &Value,
     state: &TableState,

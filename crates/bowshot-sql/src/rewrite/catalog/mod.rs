@@ -13,6 +13,7 @@ mod vectors;
 pub use arrays::{elements as array_elements, parts as array_parts};
 
 use crate::dialect::DialectName;
+use crate::literal::text;
 use crate::walk::{Tree, flow, replace};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
@@ -139,18 +140,6 @@ fn unqualified(name: &mut ObjectName) {
     let is = |wanted: &str| schema.is_some_and(|schema| schema.value.eq_ignore_ascii_case(wanted));
     if name.0.len() == 2 && (is("pg_catalog") || is("information_schema")) {
         name.0.remove(0);
-    }
-}
-
-/// A text between quotes.
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
-            _ => None,
-        },
-        Expr::Nested(inner) => text(inner),
-        _ => None,
     }
 }
 

@@ -5,9 +5,10 @@
 //!
 //! Functions are known by their names alone, so that `regproc` is a text everywhere.
 
+use super::column;
 use super::types::{self, is_number, is_text};
-use super::{column, text};
 use crate::calls::{arguments, call};
+use crate::literal::{is_placeholder, number, text};
 use sqlparser::ast::{Array, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, Value};
 
 const KINDS: [&str; 5] = ["regclass", "regnamespace", "regproc", "regrole", "regtype"];
@@ -61,7 +62,7 @@ fn of(object: &str, inner: &Expr) -> Expr {
 
 /// Whether it is a text of the statement, or a parameter.
 fn is_said(expr: &Expr) -> bool {
-    text(expr).is_some() || matches!(expr, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
+    text(expr).is_some() || is_placeholder(expr)
 }
 
 /// A list of things as the list of their names.
@@ -126,10 +127,7 @@ fn with_functions(first: &mut Expr, second: &mut Expr) {
     if column(second).as_deref() == Some("oid") {
         *first = call("regproc", vec![first.clone()]);
     }
-    if let Expr::Value(value) = &*second
-        && let Value::Number(number, _) = &value.value
-        && number == "0"
-    {
+    if number(second) == Some("0") {
         *second = Expr::value(Value::SingleQuotedString("-".to_owned()));
     }
 }

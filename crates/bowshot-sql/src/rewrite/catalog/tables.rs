@@ -3,6 +3,7 @@
 use super::{column, unqualified};
 use crate::calls::{arguments, call, cloned_values};
 use crate::dialect::DialectName;
+use crate::literal;
 use crate::template;
 use bowshot_api::Result;
 use sqlparser::ast::{
@@ -155,11 +156,8 @@ pub(super) fn field(root: &Expr, access_chain: &[AccessExpr]) -> Option<Expr> {
 
 /// `typname[0]` is the first letter: PostgreSQL's type of names is an array, too.
 pub(super) fn letter(root: &Expr, access_chain: &[AccessExpr]) -> Option<Expr> {
-    let [AccessExpr::Subscript(Subscript::Index { index: Expr::Value(index) })] = access_chain else {
-        return None;
-    };
-    let Value::Number(at, _) = &index.value else { return None };
-    let place = at.parse::<u32>().ok()?.checked_add(1)?;
+    let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain else { return None };
+    let place = literal::number(index)?.parse::<u32>().ok()?.checked_add(1)?;
     (column(root)? == "typname").then(|| {
         let (place, one) = (Expr::value(number(&place.to_string())), Expr::value(number("1")));
         call("substr", vec![root.clone(), place, one])
