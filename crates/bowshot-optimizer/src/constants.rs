@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The rule that brings conditions, and with them constants, below joins.
 const BRINGS_CONSTANTS: &str = "FilterPushdown";
 
-/// See the module. Comes before all rules that look at orders and groups.
+/// Must run before all rules that use orderings or groups.
 pub(super) fn nothing_constant_of_parts() -> Rule {
     node_rule("NothingConstantOfParts", nothing_constant)
 }

@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use std::sync::Arc;
 
-/// See the module. Without groups DataFusion compares in this order itself.
+/// Skips aggregates without groups: DataFusion compares in this order there.
 pub(super) fn in_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<AggregateExec>().map(in_aggregate).transpose()?.flatten())
 }

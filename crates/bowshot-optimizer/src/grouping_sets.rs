@@ -9,7 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode};
 use std::sync::Arc;
 
-/// See the module. Comes before all rules that look at orders and partitions.
+/// Must run before all rules that use orderings or partitioning.
 pub(super) fn nothing_known(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(makes_sets(node.as_ref()).then(|| DropOrdering::of_all(Arc::clone(node))))
 }

@@ -12,8 +12,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use std::sync::Arc;
 
-/// See the module. Comes before the rule that takes sorts away; the rule behind it that takes requirements of the whole away takes
-/// these, too.
+/// Must run before the rule that removes sorts; the later rule for output requirements removes the ones added here.
 pub(super) fn skipped_in_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     let skips =
         node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0 && limit.fetch().is_none());

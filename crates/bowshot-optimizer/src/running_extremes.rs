@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
-/// See the module. Comes before all rules that look at orders.
+/// Must run before all rules that use orderings.
 pub(super) fn without_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(is_taken_for_ordered(node.as_ref()).then(|| DropOrdering::of_constants(Arc::clone(node))))
 }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// See the module. Comes before types are settled, so that those of keys are settled afterwards.
+/// Must run before type coercion, which also coerces the new keys.
 pub(super) fn counted_copies(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Join(join) if is_set_operation(&join) => {

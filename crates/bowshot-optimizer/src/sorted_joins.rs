@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A hash table of so many rows is kept where not all of them have to go.
 const FEW_ROWS: f64 = 100_000.0;
 
-/// See the module. Comes behind all rules that look for hash joins, and before those that sort.
+/// Must run after all rules that look for hash joins, and before those that add sorts.
 pub(super) fn with_sorted_sides(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let failures = config.extensions.get::<SessionJoinOrder>().map_or(0, |order| order.failures);
     let Some(join) = node.downcast_ref::<HashJoinExec>().filter(|join| failures > 0 && can_be_sorted(join))

@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use std::sync::Arc;
 
-/// See the module. Comes before the rules that distribute rows by keys.
+/// Must run before the rules that distribute rows by keys.
 pub(super) fn one_zero(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<HashJoinExec>().map(in_keys).transpose()?.flatten())
 }

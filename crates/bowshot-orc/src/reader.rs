@@ -28,7 +28,7 @@ pub struct Wanted {
     pub range: Option<Range<u64>>,
 }
 
-/// See the module. After an error nothing comes.
+/// The batches of a file; it ends after an error.
 pub struct Batches {
     file: Arc<OrcFile>,
     source: Arc<dyn Source>,

@@ -13,7 +13,6 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// How long anything may take that should happen at once.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// See the module.
 #[derive(Debug)]
 pub struct Port {
     /// Where the front end listens.

@@ -62,7 +62,7 @@ pub struct Counts {
     pub prepared: usize,
 }
 
-/// See the module.
+/// An in-memory [`Server`] for tests of front ends.
 #[derive(Debug)]
 pub struct TestServer {
     me: Weak<TestServer>,

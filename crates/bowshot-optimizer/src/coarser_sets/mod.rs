@@ -59,7 +59,7 @@ const MERGEABLE: [&str; 19] = [
 const MOST_KEYS: usize = 4;
 const ROWS_OF_A_GROUP: f64 = 4.0;
 
-/// See the module. Comes before the rule that hides what is known of grouping sets, of which none are left.
+/// Must run before `grouping_sets`, which hides the properties of the grouping sets that are left.
 pub(super) fn from_finest_set(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.grouping_sets) {
         return Ok(None);

@@ -57,7 +57,7 @@ fn is_of_decimals(exact: &BinaryExpr, schema: &Schema) -> Result<bool> {
     Ok(is_decimal(exact.left())? && is_decimal(exact.right())?)
 }
 
-/// See the module above. In everything but its evaluation it is the expression that it stands for.
+/// Wraps an expression and changes only its evaluation.
 #[derive(Debug)]
 struct DecimalArithmetic {
     /// A [`BinaryExpr`] of two decimals.

@@ -14,7 +14,7 @@ use expression::narrowed;
 pub use expression::{narrow, narrow_arithmetic};
 use std::sync::Arc;
 
-/// See the module. Conditions are left alone: other rules look into those.
+/// Leaves filters and join conditions alone: other rules rewrite those.
 pub(super) fn narrow_decimals(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     match node.downcast_ref::<ProjectionExec>() {
         Some(projection) => in_projection(projection),

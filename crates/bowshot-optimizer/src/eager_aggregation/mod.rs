@@ -17,7 +17,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use levels::Level;
 use std::sync::Arc;
 
-/// See the module. Comes behind the rule that settles the order and the sides of joins.
+/// Must run after the rule that chooses the order and the sides of joins.
 pub(super) fn before_joins(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     if !config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.eager_aggregation) {
         return Ok(None);

@@ -32,7 +32,7 @@ static FUNCTIONS: LazyLock<[(Operator, Arc<ScalarUDF>); 3]> = LazyLock::new(|| {
         .map(|operator| (operator, Arc::new(ScalarUDF::from(IntegerArithmetic::of(operator)))))
 });
 
-/// See the module. Types must have been settled before.
+/// Must run after type coercion.
 pub(super) fn integers_in_range(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Values(values) => Ok(in_types_of_columns(values)),

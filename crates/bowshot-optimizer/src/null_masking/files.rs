@@ -13,7 +13,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 use std::sync::Arc;
 
-/// See the module. Comes before the rules that move projections into files.
+/// Must run before the rules that push projections into files.
 pub(crate) fn fields_in_files(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     Ok(node.downcast_ref::<ProjectionExec>().map(above_file).transpose()?.flatten())
 }

@@ -30,7 +30,7 @@ fn nulls_first(function: Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     NullsFirst::of(function).map(|function| Arc::new(ScalarUDF::from(function)))
 }
 
-/// See the module. Types must have been settled before.
+/// Must run after type coercion.
 pub(super) fn nothing_below_nulls(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     in_plan(plan, replaced)
 }

@@ -9,7 +9,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// See the module. It changes what is planned, and leaves the planning to others.
+/// Changes the expression and leaves its planning to the other planners.
 #[derive(Debug)]
 pub(crate) struct BooleanLiterals;
 

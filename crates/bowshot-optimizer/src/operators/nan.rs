@@ -30,7 +30,7 @@ const WITHOUT: [&str; 16] = [
     "unnest",
 ];
 
-/// See the module. Types must have been settled before.
+/// Must run after type coercion.
 pub(crate) fn only_one_nan(plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
     in_plan(plan, |expr, schema| expr.transform_up(|node| Ok(canonical(node, schema))))
 }

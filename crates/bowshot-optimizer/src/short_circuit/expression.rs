@@ -47,7 +47,7 @@ pub fn guard(
     Arc::new(Guarded { exact: Arc::new(BinaryExpr::new(left, operator, right)) })
 }
 
-/// See the module above. In everything but its evaluation it is the expression that it stands for.
+/// Wraps an expression and changes only its evaluation.
 #[derive(Debug)]
 struct Guarded {
     /// A [`BinaryExpr`] of AND or OR.

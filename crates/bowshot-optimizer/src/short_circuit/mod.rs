@@ -22,7 +22,7 @@ pub use expression::{guard, guarded_operator};
 use failure::can_fail;
 use std::sync::Arc;
 
-/// See the module. Comes after all rules that look into expressions.
+/// Must run after all rules that analyze expressions.
 pub(super) fn guarded_conditions(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
     if let Some(filter) = node.downcast_ref::<FilterExec>() {
         in_filter(filter)

@@ -25,7 +25,7 @@ const MOST_RANKS: usize = 1_000;
 /// The rows that remain have to be fewer than those that come by this factor.
 const WORTHWHILE: f64 = 2.0;
 
-/// See the module. Comes before the rules that sort.
+/// Must run before the rules that add sorts.
 pub(crate) fn ranked_rows(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Replacement {
     let is_wanted = config.extensions.get::<SharedWork>().is_some_and(|wanted| wanted.ranked_windows);
     let Some(filter) = node.downcast_ref::<FilterExec>().filter(|_| is_wanted) else { return Ok(None) };

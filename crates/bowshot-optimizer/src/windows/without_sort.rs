@@ -21,7 +21,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use std::sync::Arc;
 
-/// See the module. Comes before the rules that sort.
+/// Must run before the rules that add sorts.
 pub(crate) fn rule() -> Rule {
     plan_rule("HashedWindows", |plan, config| {
         let extensions = &config.extensions;
