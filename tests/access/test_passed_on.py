@@ -188,7 +188,7 @@ def test_it_is_told_nobody(made):
     ("grpc://192.0.2.1:1", "TYPE flightsql, FORWARD_TOKEN true", "grpc\\+tls"),
     (None, "TYPE flightsql, FORWARD_TOKEN true, USER 'ann', PASSWORD 'x'", "`user` or a password"),
     (None, "TYPE flightsql, FORWARD_TOKEN perhaps", "`true` or `false`"),
-    ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "takes no tokens"),
+    ("postgres://127.0.0.1:1/x", "TYPE postgres, FORWARD_TOKEN true", "tokens are not supported"),
 ])
 def test_where_it_does_not_go(made, place, options, words):
     with pytest.raises(Refused, match=words):

@@ -119,7 +119,7 @@ def test_users_come_and_go_with_their_file(tmp_path, data_folder):
         for broken in ("[[users]]\nname = 'ada'\npasswort = 'x'\n", "", "not TOML"):
             file.write_text(broken)
             server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: server.log().count("the server keeps the users that it has") > 0, "a word about it", 10)
+            wait_until(lambda: server.log().count("cannot reload the users") > 0, "a word about it", 10)
             assert comes_in(server, ada)
         # Without a signal too.
         users_file(tmp_path, {"ada": "changed"})

@@ -60,7 +60,7 @@ def test_an_empty_folder_is_served_and_keeps_the_name_of_its_table(tmp_path, que
     folder = tmp_path / "landing"
     folder.mkdir()
     with Server(folder) as server:
-        wait_until(lambda: "landing is empty: its tables appear when files come" in server.log(), "the word about it")
+        wait_until(lambda: "landing is empty: tables appear when it has files" in server.log(), "the word about it")
         for part in (1, 2):
             pq.write_table(TABLE, tmp_path / "part")
             (tmp_path / "part").rename(folder / f"orders-{part:04}.parquet")

@@ -66,7 +66,7 @@ def test_the_ending_of_a_file_tells_its_format_or_is_refused(sql, tmp_path):
     good(sql("--output", tmp_path / "out.csv", QUERY))
     assert (tmp_path / "out.csv").read_text().startswith("n_nationkey,n_name\n")
     run = sql("--output", tmp_path / "out.xls", QUERY)
-    assert run.returncode == 2 and b"tells no format" in run.stderr and not (tmp_path / "out.xls").exists()
+    assert run.returncode == 2 and b"cannot determine the format" in run.stderr and not (tmp_path / "out.xls").exists()
     good(sql("--format", "json", "--output", tmp_path / "out.xls", QUERY))
 
 

@@ -103,7 +103,7 @@ def test_files_of_statements_and_of_results(prompt, tmp_path):
     script.write_text("SELECT 1 AS first;\nSELECT 2 AS second;\n")
     prompt.run(f"\\i {script}", r"first[\s\S]*second[\s\S]*\(1 row\)")
     prompt.run(f"\\i {tmp_path / 'none.sql'}", r"error: cannot read")
-    prompt.run(f"\\o {tmp_path / 'out.xyz'}", r"error: the ending of .* tells no format")
+    prompt.run(f"\\o {tmp_path / 'out.xyz'}", r"error: cannot determine the format of")
     prompt.run(f"\\o {out}", r"the next result goes to")
     prompt.run("SELECT nonsense;", r"error: ")
     assert not out.exists()

@@ -154,7 +154,7 @@ def test_certificates_that_do_not_fit_are_refused_with_a_hint(part, other, compl
     with Server(data_folder, arguments=arguments(certificate, key)) as server:
         run = shell(server, "--ca-file", certificate)
         assert run.returncode == 1 and complaint in run.stderr, run.stderr
-        assert "may read the private key" in server.log()
+        assert "can read the private key" in server.log()
 
 
 @pytest.mark.parametrize("version, answer", [(ssl.TLSVersion.TLSv1_1, "ALERT"), (ssl.TLSVersion.TLSv1_2, None)])
@@ -200,7 +200,7 @@ def test_a_renewed_certificate_needs_no_restart(data_folder, tmp_path):
 
 @pytest.mark.parametrize("certificate, key, complaint", [
     ("first.pem", "second.key", "it is not the key of"),
-    ("first.pem", "README.md", "no private key"),
+    ("first.pem", "README.md", "no unencrypted private key"),
     ("README.md", "first.key", "no certificate"),
     ("first.pem", "missing.key", "cannot be read"),
 ])

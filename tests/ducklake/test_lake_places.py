@@ -101,7 +101,7 @@ def test_a_catalog_names_no_files_of_others(lake, tmp_path, table, path):
         catalog.execute(f"UPDATE {table} SET path = {path.format(tmp_path)}" + (" WHERE table_id = 1" if table != "ducklake_schema" else ""))
     with asked(lake.source) as database:
         said = refused(database, "SELECT * FROM lake.main.t", "main.t")
-        assert "hidden" not in said and ("not below" in said or "object stores" in said)
+        assert "hidden" not in said and ("not below" in said or "remote files" in said)
         if table != "ducklake_schema":
             assert database.one("SELECT a FROM lake.main.good") == 1
 
@@ -186,7 +186,7 @@ DAMAGES = {
     "a version": ("UPDATE ducklake_metadata SET value = '7.0' WHERE key = 'version'", "7.0"), "no version": ("DELETE FROM ducklake_metadata WHERE key = 'version'", "version"),
     "no snapshot": ("DELETE FROM ducklake_snapshot", "snapshot"), "a type": ("UPDATE ducklake_column SET column_type = 'int33' WHERE table_id = 1", "int33"),
     "a text": ("UPDATE ducklake_data_file SET path_is_relative = 'perhaps' WHERE table_id = 1", "cannot be read"), "twice": ("INSERT INTO ducklake_table SELECT * FROM ducklake_table WHERE table_id = 1", "two tables"),
-    "a column twice": ("UPDATE ducklake_column SET column_name = 'i' WHERE table_id = 1", "two columns"), "a number": ("UPDATE ducklake_column SET column_id = column_id + 5000000000 WHERE table_id = 1", "number"),
+    "a column twice": ("UPDATE ducklake_column SET column_name = 'i' WHERE table_id = 1", "two columns"), "a number": ("UPDATE ducklake_column SET column_id = column_id + 5000000000 WHERE table_id = 1", "invalid id"),
     "a format": ("UPDATE ducklake_data_file SET file_format = 'orc' WHERE table_id = 1", "`orc`"), "a vector": ("UPDATE ducklake_delete_file SET format = 'puffin' WHERE table_id = 1", "`puffin`"),
     "a key": ("UPDATE ducklake_data_file SET encryption_key = 'abc' WHERE table_id = 1", "encrypted"), "a key of deletes": ("UPDATE ducklake_delete_file SET encryption_key = 'abc' WHERE table_id = 1", "encrypted"),
     "a name mapping": ("UPDATE ducklake_data_file SET mapping_id = 77 WHERE table_id = 1", "77"), "a loop": ("UPDATE ducklake_column SET parent_column = column_id, column_type = 'list' WHERE table_id = 1 AND column_id = 2", None),
@@ -202,7 +202,7 @@ def copies(table):
     return f"CREATE TABLE copies AS {numbers} SELECT t.* FROM {table} AS t, n; DROP TABLE {table}; ALTER TABLE copies RENAME TO {table};"
 
 
-DAMAGES["many schemas of one number"] = (copies("ducklake_schema") + copies("ducklake_table"), "two schemas of the number")
+DAMAGES["many schemas of one number"] = (copies("ducklake_schema") + copies("ducklake_table"), "two schemas with the id")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

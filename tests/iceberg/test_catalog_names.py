@@ -131,7 +131,7 @@ def paged(name, token):
 
 @pytest.mark.parametrize("name, token, says, most", [
     (lambda number: f"{number}" + "x" * 7_000_000, str, "64 MiB", 12),
-    (lambda number: f"t{number}", lambda number: "x" * (number % 2 + 1), "the same page again", 5),
+    (lambda number: f"t{number}", lambda number: "x" * (number % 2 + 1), "the same page twice", 5),
     (lambda number: f"t{number}", lambda number: "x" * 9_000, "longer than 8 KiB", 1),
 ])
 def test_lists_that_are_hostile(tmp_path, name, token, says, most):
@@ -159,7 +159,7 @@ def slow(seconds, namespaces):
     return fault
 
 
-@pytest.mark.parametrize("namespaces, wanted, says", [(16, 16, None), (200, 0, "has not listed its names within 4 s")])
+@pytest.mark.parametrize("namespaces, wanted, says", [(16, 16, None), (200, 0, "did not list its tables within 4 s")])
 def test_all_namespaces_have_one_deadline(tmp_path, namespaces, wanted, says):
     with Catalog() as catalog, serving(catalog, tmp_path, timeout="2s") as database:
         catalog.fault = slow(0.5, namespaces)
@@ -189,7 +189,7 @@ def test_no_other_host_is_asked(tmp_path):
         path = "/api/v1/pre/fix/namespaces/db/tables/t"
         with serving(catalog, tmp_path) as database:
             place[:] = [f"http://127.0.0.1:{other.server_address[1]}{path}"]
-            with pytest.raises(Exception, match="answers with status 307"):
+            with pytest.raises(Exception, match="returned status 307"):
                 database.rows("SELECT * FROM lake.db.t")
             assert other.requests == []
             # Another path of its own is no other host.

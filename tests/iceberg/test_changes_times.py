@@ -38,8 +38,8 @@ def test_times(tmp_path):
         assert versions(f"'{at(200)}'", "3") == [number for number in every if 2 <= number <= 3]
         stamps = database.rows("SELECT DISTINCT _commit_version, _commit_timestamp FROM table_changes('t', 0)")
         assert {version: stamp.timestamp() for version, stamp in stamps} == {number: base + number * 100 for number in every}
-        refused(database, f"SELECT * FROM table_changes('t', '{at(last * 100 + 1)}')", "or later", f"0 to {last}")
-        refused(database, f"SELECT * FROM table_changes('t', 0, '{at(-1)}')", "no version that is kept")
+        refused(database, f"SELECT * FROM table_changes('t', '{at(last * 100 + 1)}')", "no version from", f"0 to {last}")
+        refused(database, f"SELECT * FROM table_changes('t', 0, '{at(-1)}')", "has no version of")
         refused(database, f"SELECT * FROM table_changes('t', '{at(300)}', '{at(100)}')", "earlier version or time first")
         refused(database, "SELECT * FROM table_changes('t', 'soon')", "not a valid timestamp")
 

@@ -45,7 +45,7 @@ def test_more_deleted_rows_than_memory_is_given_to(folder):  # noqa: F811
 
 def test_more_files_than_are_allowed(folder):  # noqa: F811
     place = tables.place(made(folder, rows=[ROWS.slice(n * 10, 10) for n in range(5)]))
-    refused(place, "more rows than are read", arguments=["--set", "storage.max_files_per_table=4"])
+    refused(place, "more rows than the limit", arguments=["--set", "storage.max_files_per_table=4"])
     with Server(f"t={place}", arguments=["--set", "storage.max_files_per_table=5"]) as server, Database(server) as database:
         assert database.one("SELECT count(*) FROM t") == 50
 
@@ -78,7 +78,7 @@ def test_a_manifest_that_is_named_twice(folder):  # noqa: F811
     os.remove(listed)
     with write_manifest_list(2, io.new_output(f"file://{listed}"), 1, None, 1, "null") as writer:
         writer.add_manifests(manifests * 3)
-    refused(place, "named twice")
+    refused(place, "listed twice")
 
 
 def test_many_changes_that_each_delete_by_values(folder):  # noqa: F811

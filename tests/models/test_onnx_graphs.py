@@ -46,7 +46,7 @@ def test_without_the_library(program, tmp_path):
         (tmp_path / name).write_bytes(made(name))
     for name, said in zip(GRAPHS, program.read([tmp_path / name for name in GRAPHS]), strict=True):
         operator = onnx.ModelProto.FromString(made(name)).graph.node[0].op_type
-        assert said == f"error: the ONNX operator `{operator}` needs ONNX Runtime, whose library is not named"
+        assert said == f"error: the ONNX operator `{operator}` needs ONNX Runtime, whose library is not set"
 
 
 def test_which_library(program):
@@ -135,10 +135,10 @@ def linear(**changes):
 
 
 HARMFUL = {
-    "external": (changed(elsewhere), "in another file"),
-    "huge-dimensions": (changed(resized([1 << 40, 1 << 40])), "not the size"),
-    "dimensions-of-nothing": (changed(resized([1 << 30, 0])), "not the size"),
-    "negative-dimensions": (changed(resized([-1, -192])), "not the size"),
+    "external": (changed(elsewhere), "external data"),
+    "huge-dimensions": (changed(resized([1 << 40, 1 << 40])), "not have the declared size"),
+    "dimensions-of-nothing": (changed(resized([1 << 30, 0])), "not have the declared size"),
+    "negative-dimensions": (changed(resized([-1, -192])), "not have the declared size"),
     "loop": (loop, "`Loop`"),
     "expand": (single(node("Expand", ["x", "shape"], ["y"]), constants={"shape": numpy.array([1 << 40, 4])}), "`Expand`"),
     "fill": (single(node("ConstantOfShape", ["shape"], ["y"]), constants={"shape": numpy.array([1 << 40])}), "`ConstantOfShape`"),
@@ -150,29 +150,29 @@ HARMFUL = {
     "long": (chain(5_000), "too many operators"),
     "sum-of-rows": (single(node("ReduceSum", ["x", "axis"], ["s"]), node("Sub", ["x", "s"], ["y"]), constants={"axis": numpy.array([0])}), "other rows"),
     "squared-rows": (single(node("Transpose", ["x"], ["t"]), node("MatMul", ["x", "t"], ["y"])), "each row"),
-    "misfit": (single(node("MatMul", ["x", "w"], ["y"]), constants={"w": numpy.zeros((5, 5), numpy.float32)}), "do not fit"),
-    "backwards": (single(node("Relu", ["z"], ["y"]), node("Relu", ["x"], ["z"])), "no operator before it"),
-    "from-nowhere": (single(node("Relu", ["x"], ["z"])), "comes from nowhere"),
+    "misfit": (single(node("MatMul", ["x", "w"], ["y"]), constants={"w": numpy.zeros((5, 5), numpy.float32)}), "incompatible shapes"),
+    "backwards": (single(node("Relu", ["z"], ["y"]), node("Relu", ["x"], ["z"])), "no earlier operator"),
+    "from-nowhere": (single(node("Relu", ["x"], ["z"])), "no operator computes"),
     "same-name": (single(node("Relu", ["x"], ["y"]), node("Relu", ["x"], ["y"])), "two ONNX values"),
     "own-functions": (changed(lambda model: model.functions.add(name="F", domain="x")), "functions of their own"),
-    "unknown-width": (lambda: unchecked([node("Relu", ["x"], ["y"])], {"x": "k"}, {"y": 4}, {}), "how many columns"),
+    "unknown-width": (lambda: unchecked([node("Relu", ["x"], ["y"])], {"x": "k"}, {"y": 4}, {}), "number of columns"),
     "whole-numbers": (single(node("Cast", ["x"], ["y"], to=7), outputs={"y": (TensorProto.INT64, 4)}), "outputs y"),
     "two-results": (single(node("Relu", ["x"], ["y"]), node("Tanh", ["x"], ["z"]), outputs={"y": 4, "z": 4}), "outputs y, z"),
     "places": (single(node("Gather", ["w", "i"], ["y"]), constants={"w": numpy.zeros((2, 4), numpy.float32), "i": numpy.array([9])}), ""),
     # This version of the library finds a constant zero itself.
     "divided": (whole("Div", numpy.array([0])), "by zero"),
     # Of 64 bits this ends a process, not only an answer.
-    "divided-by-minus-one": (whole("Div", numpy.array([-1])), "divide whole numbers"),
-    "divided-by-a-column": (whole("Div", None), "divide whole numbers"),
+    "divided-by-minus-one": (whole("Div", numpy.array([-1])), "divide integers"),
+    "divided-by-a-column": (whole("Div", None), "divide integers"),
     "rest-of-zero": (whole("Mod", numpy.array([0])), "by zero"),
-    "coefficients": (linear(coefficients=[0.5] * 7), "do not fit"),
-    "intercepts": (linear(intercepts=[0.5] * 3), "do not fit"),
-    "labels": (linear(classlabels_ints=[0, 1, 2]), "do not fit"),
-    "no-labels": (linear(classlabels_ints=[]), "do not fit"),
-    "scales": (single(learned("Scaler", ["x"], ["y"], offset=[0.0] * 3, scale=[1.0])), "do not fit"),
-    "imputed": (single(learned("Imputer", ["x"], ["y"], imputed_value_floats=[0.0] * 5)), "do not fit"),
-    "negative-places": (single(learned("ArrayFeatureExtractor", ["x", "i"], ["y"]), constants={"i": numpy.array([-1])}), "do not fit"),
-    "attribute-twice": (changed(lambda model: model.graph.node[-1].attribute.add(name="axis", i=0, type=2)), "an attribute twice"),
+    "coefficients": (linear(coefficients=[0.5] * 7), "incompatible shapes"),
+    "intercepts": (linear(intercepts=[0.5] * 3), "incompatible shapes"),
+    "labels": (linear(classlabels_ints=[0, 1, 2]), "incompatible shapes"),
+    "no-labels": (linear(classlabels_ints=[]), "incompatible shapes"),
+    "scales": (single(learned("Scaler", ["x"], ["y"], offset=[0.0] * 3, scale=[1.0])), "incompatible shapes"),
+    "imputed": (single(learned("Imputer", ["x"], ["y"], imputed_value_floats=[0.0] * 5)), "incompatible shapes"),
+    "negative-places": (single(learned("ArrayFeatureExtractor", ["x", "i"], ["y"]), constants={"i": numpy.array([-1])}), "incompatible shapes"),
+    "attribute-twice": (changed(lambda model: model.graph.node[-1].attribute.add(name="axis", i=0, type=2)), "a duplicate attribute"),
 }  # fmt: skip
 
 

@@ -114,9 +114,9 @@ def test_rows_of_a_table(served, named):
 
 def test_what_is_checked_before_anything_runs(served, named):
     for sql, *words in (
-        ("SELECT predict('named', f0) FROM asked", "takes 8 columns, not 1", "f0, f1, f2"),
+        ("SELECT predict('named', f0) FROM asked", "expected 8 columns, got 1", "f0, f1, f2"),
         (f"SELECT predict('named', {ARGUMENTS.replace('f1', 'CAST(f1 AS VARCHAR)')}) FROM asked", "column 2 (`f1`)", "must be a number"),
-        (f"SELECT predict_proba('named', {ARGUMENTS}) FROM asked", "no classifier"),
+        (f"SELECT predict_proba('named', {ARGUMENTS}) FROM asked", "not a classifier"),
         (f"SELECT predict('nothing', {ARGUMENTS}) FROM asked", "model `bowshot.main.nothing` not found", "SHOW MODELS"),
         ("SELECT predict(id, f0) FROM asked", "as a text in quotes"),
         ("SELECT predict() FROM asked", "predict"),

@@ -50,7 +50,7 @@ REFUSED = [
     ([], 2, ""),
     (["serve", "--flight", "0.0.0.0:0", "--http", "off"], 2,
      "error: `--flight 0.0.0.0:0` reaches beyond this machine, and no users are configured\n"
-     "hint: configure users (`bowshot hash-password`), listen on 127.0.0.1, or say `--insecure`\n"),
+     "hint: configure users (`bowshot hash-password`), listen on 127.0.0.1, or set `--insecure`\n"),
     (["check", "--flight", "127.0.0.1:0", "--http", "[::]:0"], 2, "error: `--http [::]:0` reaches beyond this machine"),
     *(([*command, "missing.parquet"], 2, "error: `missing.parquet` does not exist\nhint: check the path; relative paths start at")
       for command in (["check"], SERVE)),

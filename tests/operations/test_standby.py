@@ -35,15 +35,15 @@ def test_a_copy_shares_files_and_keeps_the_newest_state(tmp_path):
 def test_what_is_refused(tmp_path):
     data, copy, again = (tmp_path / name for name in ("data", "copy", "again"))
     refused("standby", copy, "--data", data, "--once", words=[str(data)])
-    refused("take-over", copy, "--data", again, words=["no state", "bowshot standby"], code=2)
+    refused("take-over", copy, "--data", again, words=["no copy", "bowshot standby"], code=2)
     with Server(data=data) as server:
         with Database(server) as database:
             database.run("CREATE TABLE t (n INT)")
         with Standby(copy, data):
-            refused("take-over", copy, "--data", again, words=["has to end first"])
-            refused("standby", copy, "--data", data, words=["has to end first"])
+            refused("take-over", copy, "--data", again, words=["cannot lock the copy"])
+            refused("standby", copy, "--data", data, words=["cannot lock the copy"])
         # Its server is still there.
-        refused("take-over", copy, "--data", again, "--from", data, words=["end the old server first"])
+        refused("take-over", copy, "--data", again, "--from", data, words=["stop the old server first"])
     refused("take-over", copy, "--data", again, "--from", tmp_path / "none", words=["is not a folder", "without `--from`"], code=2)
     again.mkdir()
     (again / "mine").write_text("mine")

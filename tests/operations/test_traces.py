@@ -286,11 +286,11 @@ def test_a_collector_that_is_down_stops_nobody():
     with Server(arguments=["--set", f"traces.endpoint=http://127.0.0.1:{port}", "--set", "traces.timeout=3s"]) as server:
         assert slowest(server) < 3, "a statement waited for a delivery"
         wait_until(lambda: counted(server).get("failed", 0) > 0, "spans that could not be sent", 15)
-        wait_until(lambda: "does not take traces" in server.log(), "a word of it")
-        assert server.log().count("does not take traces") == 1
+        wait_until(lambda: "does not accept traces" in server.log(), "a word of it")
+        assert server.log().count("does not accept traces") == 1
         with Collector(port) as collector:
             wait_until(lambda: over_http(server, "SELECT 1") and collector.taken(), "spans again", 15)
-            wait_until(lambda: "takes traces again" in server.log(), "a word of it", 15)
+            wait_until(lambda: "accepts traces again" in server.log(), "a word of it", 15)
         assert counted(server)["sent"] > 0
 
 

@@ -178,7 +178,7 @@ def test_tls_is_used_or_the_server_is_not(folder, my):
                 assert "refused the login" in server.refused("SELECT * FROM plain.shop.t")
                 for name in ("stranger", "address", "machine"):
                     assert "TLS" in server.refused(f'SELECT * FROM "{name}".shop.t'), name
-                assert "not there" in server.refused("SELECT * FROM missing.shop.t")
+                assert "does not exist" in server.refused("SELECT * FROM missing.shop.t")
             # The authorities of the machine are those that it names.
             with Reader(folder, config, environment={**here, "SSL_CERT_FILE": str(my.folder / "ca.pem")}) as server:
                 assert server.rows('SELECT count(*) FROM "machine".shop.t') == [(1000,)]

@@ -127,7 +127,7 @@ def test_wrong_credentials_are_told_and_never_shown(s3):
     with Remote("orders=s3://lake/data/orders.parquet", environment=s3.environment(secret=wrong), settings=settings,
                 secrets=(wrong, stores.SECRET)) as server:
         text = server.refused("SELECT * FROM orders")
-        assert "table `orders`" in text and "s3://lake/data/orders.parquet" in text and "refuses the credentials" in text
+        assert "table `orders`" in text and "s3://lake/data/orders.parquet" in text and "rejected the credentials" in text
         server.refused("EXPLAIN SELECT * FROM orders")
         shown = str(server.rows("SELECT * FROM system.object_stores") + server.rows("SELECT * FROM system.files"))
         assert wrong not in shown and stores.KEY not in shown
@@ -167,7 +167,7 @@ def test_a_store_that_is_down_is_the_problem_of_its_own_tables(s3, lake):
             assert time.monotonic() - begun < 30 * BUSY_FACTOR
             assert server.rows("SELECT count(*) FROM lines") == [(5_000,)]
             text = server.refused("SELECT * FROM data")
-            assert "s3://lake/data" in text and ("cannot be reached" in text or "has not answered" in text)
+            assert "s3://lake/data" in text and ("cannot be reached" in text or "did not answer" in text)
             proxy.fault = None
             wait_until(lambda: "orders" in tables(server), "the tables of a store that is up", 20)
             assert server.rows("SELECT count(*) FROM orders") == [(60_000,)]

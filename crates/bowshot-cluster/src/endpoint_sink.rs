@@ -172,7 +172,7 @@ impl ExecutionPlan for EndpointSink {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let config = context.session_config();
         let Some(store) = config.get_extension::<Store>().and_then(|store| store.0.clone()) else {
-            return exec_err!("this node hands out no results");
+            return exec_err!("this node does not serve results");
         };
         let task = DistributedTaskContext::from_ctx(&context).task_index;
         let id = EndpointId { run: self.run, index: u32::try_from(task).map_err(malformed)? };

@@ -114,7 +114,7 @@ fn broken(error: FlightError) -> Error {
 }
 
 fn lost() -> Error {
-    Error::new(ErrorKind::Unavailable, "a node of the cluster was lost that has rows of this statement")
+    Error::new(ErrorKind::Unavailable, "a node of the cluster with rows of this statement was lost")
         .with_hint("run the statement again; it runs on the other nodes then")
 }
 

@@ -6,7 +6,7 @@ use url::{Host, Url};
 /// The URL of a node for datafusion-distributed.
 pub(crate) fn node_url(address: &str) -> Result<Url> {
     Url::parse(&format!("http://{address}"))
-        .map_err(|error| internal_datafusion_err!("`{address}` is no address of a node: {error}"))
+        .map_err(|error| internal_datafusion_err!("`{address}` is not a valid address of a node: {error}"))
 }
 
 /// Whether a node is on this machine.

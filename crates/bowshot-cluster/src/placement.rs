@@ -236,7 +236,7 @@ impl Nodes {
                 return Ok(None);
             }
             if plan.exists(|node| Ok(node.is::<ScalarSubqueryExec>()))? {
-                return Err(plan_datafusion_err!("a subquery inside of it has to give its value first"));
+                return Err(plan_datafusion_err!("a subquery inside it must be evaluated first"));
             }
             // The last stage stays here, without the plans of earlier stages.
             by_itself(Arc::clone(&split))?;
@@ -286,7 +286,7 @@ impl Distribution for Nodes {
             return Placed::Here(None);
         }
         if scanned(plan) <= least {
-            return Placed::Here(Some("it reads too little to gain from more".to_owned()));
+            return Placed::Here(Some("it reads too little data to gain from more nodes".to_owned()));
         }
         match self.on_nodes(plan, state, (&members, spread)).await {
             Ok(Some(plan)) => Placed::OnNodes(plan),

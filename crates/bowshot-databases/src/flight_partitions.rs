@@ -41,7 +41,7 @@ pub(crate) fn pin_to_server(partition: &[u8], server: &Location) -> Result<Vec<u
     let locations = std::mem::take(&mut endpoint.locations);
     if !locations.is_empty() && !locations.iter().any(|location| is_server(&location.uri, server)) {
         return Err(DatabaseError::Unexpected(
-            "its rows are on another server, which does not get the token".to_owned(),
+            "its rows are on another server, to which the token is not sent".to_owned(),
         ));
     }
     Ok(info.encode_to_vec())

@@ -95,7 +95,7 @@ impl Catalogs {
                 self.writable(&name.catalog)?.vacuum((&name.schema, &name.name), *retain).await
             }
             DatabaseDefinition::Optimize { .. } => {
-                Err(Error::internal("the files of a table were to be written again without their rows"))
+                Err(Error::internal("the files of a table were to be rewritten without their rows"))
             }
             DatabaseDefinition::DropTable { name, if_exists } => {
                 self.writable(&name.catalog)?.drop_table(&name.schema, &name.name, *if_exists).await

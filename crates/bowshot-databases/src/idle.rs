@@ -44,7 +44,7 @@ impl<T: Send + 'static> IdleItems<T> {
                 let unkept = items.kept.pop();
                 drop(items);
                 drop(unkept);
-                tracing::debug!(%error, "an idle connection is not kept");
+                tracing::debug!(%error, "an idle connection is closed");
             }
         }
     }

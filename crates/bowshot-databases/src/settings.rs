@@ -152,7 +152,7 @@ impl DatabaseSettings {
         check_name(&name)?;
         let user = values.one("user", &name)?;
         if user.is_some() && self.user.is_some() {
-            return Err(wrong(&name, "user", "the address has a user too"));
+            return Err(wrong(&name, "user", "the address contains a user too"));
         }
         self.user = user.or_else(|| self.user.take());
         self.schemas = values.many("schemas");
@@ -191,7 +191,7 @@ impl DatabaseSettings {
         if self.kind != Kind::Mysql {
             return match dates {
                 None => Ok(()),
-                Some(_) => Err(wrong(&name, "zero_dates", "this kind of database has no such dates")),
+                Some(_) => Err(wrong(&name, "zero_dates", "`zero_dates` is for MySQL only")),
             };
         }
         self.zero_dates = match dates.as_deref() {
@@ -201,7 +201,7 @@ impl DatabaseSettings {
         };
         if let Some(schema) = self.place.schema() {
             if self.schemas.iter().any(|other| *other != schema) {
-                return Err(wrong(&name, "schemas", "its address names another schema"));
+                return Err(wrong(&name, "schemas", "its address has another schema"));
             }
             self.schemas = vec![schema];
         }
@@ -223,7 +223,7 @@ impl DatabaseSettings {
         }
         let wrong = |reason: &str| Err(wrong(&self.name, "forward_token", reason));
         if self.kind != Kind::FlightSql {
-            return wrong("this kind of database takes no tokens");
+            return wrong("tokens are not supported for this kind of database");
         }
         if !self.place.is_private() {
             return wrong("tokens are sent over `grpc+tls://` or to this machine only");

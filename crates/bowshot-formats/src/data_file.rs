@@ -246,7 +246,7 @@ impl DataFile {
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|_| Error::corrupt(&self.path, "a part of it is larger than memory"))?;
         if range.end > self.size() {
-            return Err(Error::corrupt(&self.path, "it names bytes behind its end"));
+            return Err(Error::corrupt(&self.path, "it refers to bytes beyond its end"));
         }
         let bytes = read_exactly(&file, range.start, length).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => Error::Changed { path: self.path.clone() },

@@ -158,7 +158,8 @@ fn converted(values: &ArrayData, to: &DataType) -> Result<ArrayData, ArrowError>
 /// Signed months and days, as other readers take them; milliseconds have no sign.
 fn intervals(bytes: &ArrayRef) -> Result<IntervalMonthDayNanoArray, ArrowError> {
     let bytes = bytes.as_fixed_size_binary_opt().filter(|bytes| bytes.value_length() == WIDTH);
-    let bytes = bytes.ok_or_else(|| ArrowError::CastError("an interval is no 12 bytes".to_owned()))?;
+    let bytes =
+        bytes.ok_or_else(|| ArrowError::CastError("an interval does not have 12 bytes".to_owned()))?;
     let one = |value: &[u8]| {
         let part = |at: usize| -> Option<[u8; 4]> { value.get(at..at + 4)?.try_into().ok() };
         let (months, days) = (i32::from_le_bytes(part(0)?), i32::from_le_bytes(part(4)?));

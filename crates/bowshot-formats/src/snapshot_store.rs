@@ -77,7 +77,7 @@ impl SnapshotStore {
         let files = self.files.read();
         files.get(location).and_then(Weak::upgrade).ok_or_else(|| object_store::Error::NotFound {
             path: location.to_string(),
-            source: "no table uses this content any more".into(),
+            source: "this version of the table is no longer used".into(),
         })
     }
 }

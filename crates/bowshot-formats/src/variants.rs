@@ -25,14 +25,14 @@ pub fn are_parts(data_type: &DataType) -> bool {
 /// # Errors
 /// For parts of other types, and for bytes that are no values.
 pub fn assembled(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let parts = values.as_struct_opt().ok_or_else(|| invalid("they are no structs"))?;
+    let parts = values.as_struct_opt().ok_or_else(|| invalid("expected structs"))?;
     if parts.column_by_name(TYPED_VALUE).is_none() {
         return from_parts(parts);
     }
     check_bytes(parts)?;
     // The library panics where a value is there twice.
     let whole = catch_unwind(AssertUnwindSafe(|| unshred_variant(&VariantArray::try_new(parts)?)));
-    from_parts(whole.unwrap_or_else(|_| Err(invalid("their parts do not fit together")))?.inner())
+    from_parts(whole.unwrap_or_else(|_| Err(invalid("their fields do not match")))?.inner())
 }
 
 /// Columns of which parts are written in types of their own.
@@ -50,7 +50,7 @@ impl Shredding {
                 Ok((place, column.data_type().clone()))
             }
             Some(_) => Err(format!("column `{}` is not VARIANT", column.name())),
-            None => Err(format!("there is no column `{}`", column.name())),
+            None => Err(format!("column `{}` does not exist", column.name())),
         };
         columns.iter().map(place).collect::<Result<_, _>>().map(Self)
     }

@@ -29,26 +29,28 @@ pub(crate) type Opened = (Box<dyn Read + Send>, Arc<OnceLock<Error>>);
 
 /// The files of an archive, without folders.
 pub(crate) fn members(file: &Arc<DataFile>) -> Result<Vec<Member>, Error> {
-    let broken = |what: &str| Error::corrupt(file.path(), format!("it is no whole zip archive: {what}"));
+    let broken = |what: &str| Error::corrupt(file.path(), format!("incomplete zip archive: {what}"));
     let tail = file.read(file.size().saturating_sub(MAX_END_BYTES)..file.size())?;
-    let end = memchr::memmem::rfind(&tail, END_MARK).ok_or_else(|| broken("its list is missing"))?;
+    let end =
+        memchr::memmem::rfind(&tail, END_MARK).ok_or_else(|| broken("its central directory is missing"))?;
     let end = tail.get(end..).unwrap_or_default();
     let (count, bytes, begins) = (short(end, 10), long(end, 12), long(end, 16));
     let (Some(count), Some(bytes), Some(begins)) = (count, bytes, begins) else {
-        return Err(broken("its list is cut"));
+        return Err(broken("its central directory is truncated"));
     };
     if begins == u64::from(u32::MAX) || count == u16::MAX {
         let (path, detail) = (file.path().to_path_buf(), "a zip archive of more than 4 GiB".to_owned());
         return Err(Error::Unsupported { path, detail });
     }
     if bytes > MAX_LIST_BYTES || begins + bytes > file.size() {
-        return Err(broken("its list lies outside"));
+        return Err(broken("its central directory is out of range"));
     }
     let list = file.read(begins..begins + bytes)?;
     let (mut members, mut at) = (Vec::new(), 0);
     for _ in 0..count {
         let entry = list.get(at..).unwrap_or_default();
-        let (member, length) = member(file, entry)?.ok_or_else(|| broken("its list is cut"))?;
+        let (member, length) =
+            member(file, entry)?.ok_or_else(|| broken("its central directory is truncated"))?;
         at += length;
         if !member.name.ends_with('/') {
             members.push(member);
@@ -67,7 +69,12 @@ fn member(file: &DataFile, entry: &[u8]) -> Result<Option<(Member, usize)>, Erro
     let deflated = match listed.method {
         0 => false,
         8 => true,
-        other => return Err(Error::Unsupported { path, detail: format!("packed in way {other} of zip") }),
+        other => {
+            return Err(Error::Unsupported {
+                path,
+                detail: format!("unsupported compression method {other}"),
+            });
+        }
     };
     let (packed_bytes, begins) = (listed.packed_bytes, listed.begins);
     Ok(Some((Member { name: listed.name, deflated, packed_bytes, begins }, listed.length)))
@@ -101,7 +108,7 @@ impl Listed {
 
 /// The bytes of a member.
 pub(crate) fn open(file: &Arc<DataFile>, member: &Member) -> Result<Opened, Error> {
-    let broken = || Error::corrupt(file.path(), format!("`{}` in it is cut", member.name));
+    let broken = || Error::corrupt(file.path(), format!("`{}` in it is truncated", member.name));
     let head_end = member.begins + 30;
     if head_end > file.size() {
         return Err(broken());
@@ -128,7 +135,7 @@ pub(crate) fn open_only(file: &Arc<DataFile>) -> Result<Opened, Error> {
         [one] => open(file, one),
         others => Err(Error::corrupt(
             file.path(),
-            format!("an archive is a table if one file is in it, and this one has {}", others.len()),
+            format!("expected an archive with one file, got {} files", others.len()),
         )),
     }
 }

@@ -58,12 +58,11 @@ pub(super) fn sources(
 ) -> Result<Vec<Source>, Error> {
     let mut seen = HashSet::new();
     if let Some(twice) = file.fields().iter().find(|field| !seen.insert(field.name())) {
-        let detail = format!("two columns of the name `{}`", twice.name());
+        let detail = format!("two columns `{}`", twice.name());
         return Err(Error::Unsupported { path: path.to_path_buf(), detail });
     }
     if !file.fields().is_empty() && !has_numbers(file) {
-        let detail =
-            "its columns have no numbers, and the table does not say which names they had".to_owned();
+        let detail = "its columns have no field ids, and the table has no name mapping".to_owned();
         return Err(Error::Unsupported { path: path.to_path_buf(), detail });
     }
     let by_number: HashMap<i32, &FieldRef> =
@@ -115,17 +114,16 @@ pub(super) fn expect_same_names(
 ) -> Result<(), String> {
     use DataType as T;
     match (wanted.data_type(), found.data_type()) {
-        (T::Struct(inner), T::Struct(found)) if is_replaced(inner, found) => Err(format!(
-            "all fields of its nested record `{}` were replaced, which is not read",
-            wanted.name()
-        )),
+        (T::Struct(inner), T::Struct(found)) if is_replaced(inner, found) => {
+            Err(format!("all fields of its nested column `{}` were replaced", wanted.name()))
+        }
         (T::Struct(wanted), T::Struct(found)) => wanted.iter().try_for_each(|wanted| {
             let by_number = found.iter().find(|field| number(field) == number(wanted));
             let by_name = found.iter().find(|field| field.name() == wanted.name());
             match (by_number, by_name) {
                 (Some(one), _) if one.name() == wanted.name() => expect_same_names(wanted, one, with_default),
                 (None, None) => expect_no_default(wanted, with_default),
-                _ => Err(format!("its nested field `{}` had another name, or is another one", wanted.name())),
+                _ => Err(format!("its nested field `{}` was renamed or replaced", wanted.name())),
             }
         }),
         (T::List(wanted), T::List(found) | T::LargeList(found)) => {
@@ -145,10 +143,7 @@ pub(super) fn expect_same_names(
 /// A nested field that a file lacks is NULL.
 fn expect_no_default(wanted: &Field, with_default: &HashSet<i32>) -> Result<(), String> {
     match number(wanted).is_some_and(|number| with_default.contains(&number)) {
-        true => Err(format!(
-            "it lacks the nested field `{}`, which has a value for rows of before it was added",
-            wanted.name()
-        )),
+        true => Err(format!("it lacks the nested field `{}`, which has an initial default", wanted.name())),
         false => Ok(()),
     }
 }

@@ -93,9 +93,7 @@ impl Count {
         if self.0 <= MAX_DELETED {
             return Ok(());
         }
-        let detail = format!(
-            "more than {MAX_DELETED} deleted rows to be looked for: let the table's writer compact it"
-        );
+        let detail = format!("more than {MAX_DELETED} deleted rows: compact the table");
         Err(Error::Unsupported { path: path.to_path_buf(), detail })
     }
 }
@@ -121,7 +119,7 @@ impl DeletedPlaces {
             for (path, place) in path.as_string::<i32>().iter().zip(places) {
                 let (Some(path), Some(place)) = (path, place.and_then(|place| u64::try_from(place).ok()))
                 else {
-                    return Err(Error::corrupt(file.path(), "a deleted row without its file or its place"));
+                    return Err(Error::corrupt(file.path(), "a deleted row without its file or position"));
                 };
                 match self.of_file.get_mut(path) {
                     Some(places) => places.push((place, sequence)),
@@ -166,7 +164,7 @@ pub(super) fn vector_places(
     count: &mut Count,
 ) -> Result<Vec<u64>, Error> {
     if range.end.saturating_sub(range.start) > MAX_VECTOR_BYTES || range.end > file.size() {
-        return Err(Error::corrupt(file.path(), "a deletion vector is said to be where none can be"));
+        return Err(Error::corrupt(file.path(), "invalid location of a deletion vector"));
     }
     let bytes = file.read(range);
     file.close();
@@ -198,7 +196,7 @@ pub(super) fn values(
     let place = |number: &i32| table.iter().position(|column| column.number == *number);
     let places: Option<Vec<usize>> = numbers.iter().map(place).collect();
     let Some(places) = places.filter(|places| !places.is_empty()) else {
-        let detail = "it deletes rows by columns that are nested, or that the table has no more".to_owned();
+        let detail = "its equality deletes use columns that are nested or dropped".to_owned();
         return Err(Error::Unsupported { path: file.path().to_path_buf(), detail });
     };
     let columns: Vec<&LakeColumn> = places.iter().filter_map(|place| table.get(*place)).collect();
@@ -242,8 +240,9 @@ fn place_of(schema: &Schema, wanted: i32, name: &str, file: &DataFile) -> Result
     let fields = || schema.fields().iter();
     let place = fields().position(|field| number(field) == Some(wanted));
     let place = place.or_else(|| fields().position(|field| number(field).is_none() && field.name() == name));
-    place
-        .ok_or_else(|| Error::corrupt(file.path(), format!("it lacks the column `{name}` (number {wanted})")))
+    place.ok_or_else(|| {
+        Error::corrupt(file.path(), format!("it lacks the column `{name}` (field id {wanted})"))
+    })
 }
 
 fn numbered_column(batch: &RecordBatch, wanted: i32, name: &str, file: &DataFile) -> Result<ArrayRef, Error> {

@@ -200,7 +200,7 @@ fn with_lineage(
 /// The values that a file has, and the others where it has none.
 fn own_or(own: &ArrayRef, inherited: &Int64Array) -> Result<ArrayRef> {
     let own = own.as_primitive_opt::<Int64Type>();
-    let own = own.ok_or_else(|| internal_datafusion_err!("the lineage of rows is no number"))?;
+    let own = own.ok_or_else(|| internal_datafusion_err!("the row lineage is not a number"))?;
     if own.null_count() == 0 {
         return Ok(Arc::new(own.clone()));
     }

@@ -166,7 +166,7 @@ impl FolderView {
     pub(crate) fn read(&self, name: &str, most: u64, pool: &Arc<HandlePool>) -> Result<Vec<u8>, Error> {
         let data = self.find(name)?.data(pool);
         if data.size() > most {
-            return Err(Error::corrupt(data.path(), "it is too large for what it is read for"));
+            return Err(Error::corrupt(data.path(), "it is too large"));
         }
         let mut bytes = Vec::new();
         let mut reader = data.reader(0);

@@ -10,10 +10,10 @@ pub enum Error {
     #[error("{0}")]
     Unsupported(String),
     /// The file is a graph with this operator, which a library computes that is not loaded.
-    #[error("the ONNX operator `{0}` needs ONNX Runtime, whose library is not named")]
+    #[error("the ONNX operator `{0}` needs ONNX Runtime, whose library is not set")]
     NoRuntime(String),
     /// The model is larger than what is read.
-    #[error("the model has too many {what}: at most {most} are read")]
+    #[error("the model has too many {what}: the limit is {most}")]
     TooLarge {
         /// What there is too much of.
         what: &'static str,

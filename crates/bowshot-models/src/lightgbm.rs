@@ -90,7 +90,7 @@ impl Objective {
         let name = words.next().unwrap_or("custom").to_owned();
         let option = |wanted: &str| text.split_whitespace().find_map(|word| word.strip_prefix(wanted));
         let slope = || match option("sigmoid:").map(f64::from_str) {
-            Some(Err(_)) => Err(Error::damaged("the objective's `sigmoid` is no number")),
+            Some(Err(_)) => Err(Error::damaged("the objective's `sigmoid` is not a number")),
             slope => Ok(Link::Sigmoid(slope.and_then(std::result::Result::ok).unwrap_or(1.0))),
         };
         let (link, classes) = match name.as_str() {
@@ -103,7 +103,9 @@ impl Objective {
             "multiclassova" => (slope()?, true),
             "cross_entropy" => (Link::Sigmoid(1.0), false),
             "cross_entropy_lambda" => (Link::LogOnePlusExp, false),
-            other => return Err(Error::unsupported(format!("LightGBM's objective `{other}` is not known"))),
+            other => {
+                return Err(Error::unsupported(format!("LightGBM's objective `{other}` is not supported")));
+            }
         };
         if name == "binary" && outputs != 1 || name.starts_with("multiclass") && outputs < 2 {
             return Err(Error::damaged(format!("{outputs} trees in a round for `{name}`")));
@@ -114,7 +116,7 @@ impl Objective {
 
 fn add_tree(builder: &mut Builder<f64, f64>, tree: &Block<'_>, output: usize) -> Result<()> {
     if tree.get("is_linear").is_some_and(|linear| linear.trim() != "0") {
-        return Err(Error::unsupported("LightGBM's `linear_tree` is not evaluated: train without it"));
+        return Err(Error::unsupported("LightGBM's `linear_tree` is not supported: train without it"));
     }
     let leaves: usize = number(tree, "num_leaves")?;
     within("nodes", leaves, limits::NODES)?;
@@ -184,7 +186,7 @@ impl Splits {
             (_, 0) => (Test::AtMost(threshold), 0.0 <= threshold),
             (_, 1) => (Test::AtMostZeroMissing(threshold), default_left),
             (_, 2) => (Test::AtMost(threshold), default_left),
-            _ => return Err(Error::damaged(format!("decision {decision} is not known"))),
+            _ => return Err(Error::damaged(format!("unknown decision type {decision}"))),
         };
         let (left, right) = (self.child(self.left[at])?, self.child(self.right[at])?);
         Ok(Node::Split { feature: self.features[at], test, missing_left, left, right })
@@ -197,7 +199,7 @@ impl Splits {
         } else {
             usize::try_from(place)
         };
-        place.map_err(|_| Error::damaged("a tree names a node that it does not have"))
+        place.map_err(|_| Error::damaged("a tree refers to a missing node"))
     }
 
     fn categories(&self, threshold: f64) -> Result<Vec<u32>> {
@@ -205,18 +207,18 @@ impl Splits {
             let (first, end) = (self.boundaries.get(set)?, self.boundaries.get(set + 1)?);
             self.words.get(*first..*end)
         });
-        Ok(words.ok_or_else(|| Error::damaged("a tree's categories do not fit together"))?.to_vec())
+        Ok(words.ok_or_else(|| Error::damaged("a tree's categories do not match"))?.to_vec())
     }
 }
 
 fn number<T: FromStr>(block: &Block<'_>, key: &str) -> Result<T> {
     let text = block.get(key).ok_or_else(|| Error::damaged(format!("`{key}` is missing")))?;
-    text.trim().parse().map_err(|_| Error::damaged(format!("`{key}` is no number")))
+    text.trim().parse().map_err(|_| Error::damaged(format!("`{key}` is not a number")))
 }
 
 fn list<T: FromStr>(block: &Block<'_>, key: &str) -> Result<Vec<T>> {
     let text = block.get(key).ok_or_else(|| Error::damaged(format!("`{key}` is missing")))?;
     text.split_whitespace()
-        .map(|word| word.parse().map_err(|_| Error::damaged(format!("`{key}` has no number"))))
+        .map(|word| word.parse().map_err(|_| Error::damaged(format!("`{key}` is not a list of numbers"))))
         .collect()
 }

@@ -117,11 +117,11 @@ impl Model {
                 std::str::from_utf8(bytes).map_err(|_| Error::damaged("its text is not UTF-8"))?,
             ),
             [0x80, ..] => Err(Error::unsupported(
-                "this is a Python pickle, which is a program and no model: save it by the library's own `save_model`, or as ONNX",
+                "Python pickles are not supported: save the model with the library's own `save_model`, or as ONNX",
             )),
-            _ if start.starts_with(b"binf") => {
-                Err(Error::unsupported("this is XGBoost's old binary format: save it as `.json` or `.ubj`"))
-            }
+            _ if start.starts_with(b"binf") => Err(Error::unsupported(
+                "XGBoost's old binary format is not supported: save the model as `.json` or `.ubj`",
+            )),
             _ => onnx::read(bytes),
         }
     }
@@ -231,7 +231,7 @@ impl Model {
     pub fn check(&self, types: &[DataType]) -> Result<()> {
         let expected = self.feature_count();
         if types.len() != expected {
-            return Err(Error::input(format!("the model takes {expected} columns, not {}", types.len())));
+            return Err(Error::input(format!("expected {expected} columns, got {}", types.len())));
         }
         match types.iter().position(|kind| !columns::is_numeric(kind)) {
             None => Ok(()),
@@ -285,7 +285,7 @@ impl Model {
         match &self.parts.task {
             Task::Classification(classes) => Ok(classes),
             Task::Regression => {
-                Err(Error::input("the model is no classifier, so it has no probabilities: use predict"))
+                Err(Error::input("the model is not a classifier and has no probabilities: use predict"))
             }
         }
     }

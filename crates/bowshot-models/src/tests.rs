@@ -60,12 +60,12 @@ fn trees_that_lead_nowhere_are_refused() {
         document["learner"]["gradient_booster"]["model"]["trees"][0][key] = value;
         read(&document).expect_err("is broken")
     };
-    assert!(broken("left_children", json!([0, -1, -1])).contains("comes back"));
-    assert!(broken("left_children", json!([9, -1, -1])).contains("does not have"));
-    assert!(broken("left_children", json!([1.5, -1, -1])).contains("does not have"));
+    assert!(broken("left_children", json!([0, -1, -1])).contains("reaches a node twice"));
+    assert!(broken("left_children", json!([9, -1, -1])).contains("missing node"));
+    assert!(broken("left_children", json!([1.5, -1, -1])).contains("missing node"));
     assert!(broken("split_indices", json!([2, 0, 0])).contains("feature 3 of 2"));
     assert!(broken("split_conditions", json!([0.5])).contains("differ in length"));
-    assert!(broken("left_children", json!("x")).contains("`left_children` is no list of numbers"));
+    assert!(broken("left_children", json!("x")).contains("`left_children` is not a list of numbers"));
     let error = read(&stump("reg:squarederror", "[1,2,3]")).expect_err("three");
     assert!(error.contains("3 numbers for 1 outputs"), "{error}");
     let error = read(&stump("binary:logistic", "7")).expect_err("no probability");

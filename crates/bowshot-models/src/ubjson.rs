@@ -72,13 +72,13 @@ impl<'a> Reader<'a> {
             b'L' => i64::from_be_bytes(self.array()?) as f64,
             b'd' => f64::from(f32::from_be_bytes(self.array()?)),
             b'D' => f64::from_be_bytes(self.array()?),
-            _ => return Err(Error::damaged(format!("byte {marker} begins no value of UBJSON"))),
+            _ => return Err(Error::damaged(format!("invalid UBJSON type marker {marker}"))),
         })
     }
 
     fn length(&mut self) -> Result<usize> {
         let marker = self.marker()?;
-        crate::value_tree::place(self.number(marker)?).ok_or_else(|| Error::damaged("a length is no count"))
+        crate::value_tree::place(self.number(marker)?).ok_or_else(|| Error::damaged("invalid length"))
     }
 
     fn text(&mut self) -> Result<String> {

@@ -35,7 +35,7 @@ impl Value {
     pub(crate) fn text(&self, key: &str) -> Result<&str> {
         match self.get(key)? {
             Value::Text(text) => Ok(text),
-            _ => Err(Error::damaged(format!("`{key}` is no text"))),
+            _ => Err(Error::damaged(format!("`{key}` is not a string"))),
         }
     }
 
@@ -46,18 +46,18 @@ impl Value {
             Value::Text(text) => text.trim().parse().ok(),
             _ => None,
         };
-        number.ok_or_else(|| Error::damaged(format!("`{key}` is no number")))
+        number.ok_or_else(|| Error::damaged(format!("`{key}` is not a number")))
     }
 
     pub(crate) fn count(&self, key: &str) -> Result<usize> {
-        place(self.number(key)?).ok_or_else(|| Error::damaged(format!("`{key}` is no count")))
+        place(self.number(key)?).ok_or_else(|| Error::damaged(format!("`{key}` is not a whole number")))
     }
 
     pub(crate) fn numbers(&self, key: &str) -> Result<&[f64]> {
         match self.get(key)? {
             Value::Numbers(numbers) => Ok(numbers),
             Value::List(list) if list.is_empty() => Ok(&[]),
-            _ => Err(Error::damaged(format!("`{key}` is no list of numbers"))),
+            _ => Err(Error::damaged(format!("`{key}` is not a list of numbers"))),
         }
     }
 
@@ -66,7 +66,7 @@ impl Value {
         match self.get(key)? {
             Value::List(list) => Ok(list),
             Value::Numbers(numbers) if numbers.is_empty() => Ok(&[]),
-            _ => Err(Error::damaged(format!("`{key}` is no list"))),
+            _ => Err(Error::damaged(format!("`{key}` is not a list"))),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn read(document: &Value) -> Result<Model> {
         "gbtree" => (booster.get("model")?, None),
         "dart" => (booster.get("gbtree")?.get("model")?, Some(booster.numbers("weight_drop")?)),
         other => {
-            return Err(Error::unsupported(format!("XGBoost models of booster `{other}` are not evaluated")));
+            return Err(Error::unsupported(format!("XGBoost models of booster `{other}` are not supported")));
         }
     };
     let parameters = learner.get("learner_model_param")?;
@@ -81,7 +81,7 @@ fn objective(name: &str) -> Result<Objective> {
         "count:poisson" | "reg:gamma" | "reg:tweedie" | "survival:cox" | "survival:aft" => {
             (Link::Exp, false, f32::ln)
         }
-        other => return Err(Error::unsupported(format!("XGBoost's objective `{other}` is not known"))),
+        other => return Err(Error::unsupported(format!("XGBoost's objective `{other}` is not supported"))),
     };
     Ok(Objective { name: name.to_owned(), link, classes, margin })
 }
@@ -92,7 +92,7 @@ fn logit(base: f32) -> f32 {
 
 #[expect(clippy::cast_possible_truncation, reason = "XGBoost computes in 32 bits")]
 fn base_scores(parameters: &Value, outputs: usize, margin: fn(f32) -> f32) -> Result<Vec<f32>> {
-    let wrong = || Error::damaged("`base_score` is no number");
+    let wrong = || Error::damaged("`base_score` is not a number");
     let scores: Vec<f32> = match parameters.get("base_score")? {
         Value::Number(score) => vec![*score as f32],
         Value::Text(text) => {
@@ -103,7 +103,7 @@ fn base_scores(parameters: &Value, outputs: usize, margin: fn(f32) -> f32) -> Re
     };
     let scores: Vec<f32> = scores.into_iter().map(margin).collect();
     if scores.iter().any(|score| !score.is_finite()) {
-        return Err(Error::damaged("`base_score` is outside of what the objective can give"));
+        return Err(Error::damaged("`base_score` is out of range for the objective"));
     }
     match scores.len() {
         1 => Ok(vec![scores[0]; outputs]),
@@ -134,7 +134,7 @@ fn names(learner: &Value, features: usize) -> Result<Vec<String>> {
     }
     let text = |name: &Value| match name {
         Value::Text(name) => Ok(name.clone()),
-        _ => Err(Error::damaged("a feature's name is no text")),
+        _ => Err(Error::damaged("a feature's name is not a string")),
     };
     names.iter().map(text).collect()
 }
@@ -154,7 +154,7 @@ fn add_tree(builder: &mut Builder<f32, f32>, tree: &Value, group: usize, drop: f
     let parameters = tree.get("tree_param")?;
     if parameters.find("size_leaf_vector").is_some() && parameters.count("size_leaf_vector")? > 1 {
         return Err(Error::unsupported(
-            "XGBoost's `multi_output_tree` is not evaluated: train with one tree for each output",
+            "XGBoost's `multi_output_tree` is not supported: train with one tree for each output",
         ));
     }
     let columns = Columns {
@@ -193,9 +193,10 @@ fn node(
         weights.push((group, condition * drop as f32));
         return Ok(Node::Leaf(weights.len() - 1..weights.len()));
     }
-    let wrong = || Error::damaged("a tree names a node that it does not have");
+    let wrong = || Error::damaged("a tree refers to a missing node");
     let (left, right) = (place(left).ok_or_else(wrong)?, entry(columns.right).map(place)?.ok_or_else(wrong)?);
-    let feature = place(entry(columns.feature)?).ok_or_else(|| Error::damaged("a tree names no feature"))?;
+    let feature =
+        place(entry(columns.feature)?).ok_or_else(|| Error::damaged("a tree node has no feature"))?;
     let missing_left = entry(columns.default_left)? != 0.0;
     if columns.split_type.get(at).is_none_or(|kind| *kind == 0.0) {
         return Ok(Node::Split { feature, test: Test::Below(condition), missing_left, left, right });
@@ -213,7 +214,7 @@ fn categories(tree: &Value, nodes: usize) -> Result<Vec<Option<Vec<u32>>>> {
     if tree.find("categories_nodes").is_none() {
         return Ok(sets);
     }
-    let wrong = || Error::damaged("a tree's categories do not fit together");
+    let wrong = || Error::damaged("a tree's categories do not match");
     let all = tree.numbers("categories")?;
     let (segments, sizes) = (tree.numbers("categories_segments")?, tree.numbers("categories_sizes")?);
     let mut words = 0;
@@ -233,7 +234,7 @@ fn categories(tree: &Value, nodes: usize) -> Result<Vec<Option<Vec<u32>>>> {
 fn bits(set: &[f64]) -> Result<Vec<u32>> {
     let mut words = Vec::new();
     for category in set {
-        let category = place(*category).ok_or_else(|| Error::damaged("a category is no count"))?;
+        let category = place(*category).ok_or_else(|| Error::damaged("a category is not a whole number"))?;
         within("categories", category / 32, limits::CATEGORY_WORDS >> 4)?;
         if words.len() <= category / 32 {
             words.resize(category / 32 + 1, 0);

@@ -25,11 +25,11 @@ pub enum Error {
     NotRegular { path: PathBuf },
     #[error("`{}` holds no data file", path.display())]
     Empty { path: PathBuf },
-    #[error("`{}` is of no known format", path.display())]
+    #[error("`{}` has no known format", path.display())]
     UnknownFormat { path: PathBuf },
     #[error("`{}` mixes formats: `{}` and `{}`", path.display(), one.display(), other.display())]
     MixedFormats { path: PathBuf, one: PathBuf, other: PathBuf },
-    #[error("`{}` is {kind}, which is not read as a part of another table", path.display())]
+    #[error("`{}` is {kind}, which cannot be part of another table", path.display())]
     ForeignTable { path: PathBuf, kind: &'static str },
     #[error("`{}` and `{}` would both be table `{name}`", one.display(), other.display())]
     SameName { name: String, one: PathBuf, other: PathBuf },
@@ -43,7 +43,7 @@ pub enum Error {
     Types { path: PathBuf, other: PathBuf, column: String, found: String, expected: String },
     #[error("{} encrypted, and this server has no keys", encrypted(path, columns))]
     Encrypted { path: PathBuf, columns: Vec<String> },
-    #[error("column `{column}` of `{}` is not read: {why}", path.display())]
+    #[error("column `{column}` of `{}` is not supported: {why}", path.display())]
     Column { path: PathBuf, column: String, why: String },
     #[error("`{}` uses a feature that is not supported: {detail}", path.display())]
     Unsupported { path: PathBuf, detail: String },
@@ -53,13 +53,13 @@ pub enum Error {
     Value { path: PathBuf, line: u64, detail: String },
     #[error("`{}`, line {line}: {detail}", path.display())]
     Record { path: PathBuf, line: u64, detail: String, hint: &'static str },
-    #[error("`{}`, line {line}: {detail}, which the first rows of the file do not show", path.display())]
+    #[error("`{}`, line {line}: {detail}, unlike the first rows of the file", path.display())]
     Outgrown { path: PathBuf, line: u64, detail: String },
-    #[error("`{}` is no text in {asked}, which was asked for", path.display())]
+    #[error("`{}` is not valid {asked}, the given encoding", path.display())]
     Characters { path: PathBuf, asked: &'static str },
     #[error("`{}` was changed or replaced while it was being read", path.display())]
     Changed { path: PathBuf },
-    #[error("`{}` was removed or renamed since its table was last looked at", path.display())]
+    #[error("`{}` was removed or renamed since its table was last read", path.display())]
     Gone { path: PathBuf },
     #[error("the columns of table `{name}` changed since the statement was prepared")]
     Reshaped { name: String },
@@ -198,21 +198,21 @@ impl Error {
             Self::Partitions { .. } => "keep the same KEY=VALUE folders above each file of a table",
             Self::Types { .. } => "rewrite one of the files, or serve them as two tables",
             Self::Encrypted { columns, .. } if columns.is_empty() => {
-                "keys cannot be given: write the file again without encryption, and serve that copy"
+                "encryption keys are not supported: rewrite the file without encryption, and serve that copy"
             }
             Self::Encrypted { .. } => {
-                "keys cannot be given: ask for other columns, or write the file again without encryption and serve that copy"
+                "encryption keys are not supported: select other columns, or rewrite the file without encryption and serve that copy"
             }
-            Self::Column { .. } => "ask for the other columns, or write it as text or in another type",
-            Self::Unsupported { .. } => "write the file again, without it",
+            Self::Column { .. } => "select other columns, or rewrite it as text or another type",
+            Self::Unsupported { .. } => "rewrite the file without it",
             Self::Corrupt { .. } => "repair or replace the file",
             Self::Value { .. } => {
                 "correct the value, or read the column as text: `types={'column': 'VARCHAR'}`, or a `sample_size` (for all files \
                  `storage.sample_rows`) up to that line; `ignore_errors=true` leaves such lines out"
             }
             Self::Record { hint, .. } | Self::Lake { hint, .. } => hint,
-            Self::Outgrown { .. } => "run the query again: all rows of the file are looked at then",
-            Self::Characters { .. } => "leave the option `encoding` out, or name the one that the file has",
+            Self::Outgrown { .. } => "run the query again: it then reads all rows to find the types",
+            Self::Characters { .. } => "leave out the option `encoding`, or set the file's encoding",
             Self::Changed { .. } | Self::Gone { .. } => "run the query again",
             Self::Reshaped { .. } => "prepare the statement again",
             Self::Spec { .. } => "write PATH or NAME=PATH, and options as in NAME=PATH?header=false&delim=;",
@@ -229,7 +229,7 @@ impl Error {
                 "write s3://bucket/prefix, gs://…, az://container/…, or https://host/file.parquet"
             }
             Self::NotOpened { .. } => {
-                "the operator can allow locations with the setting `object_store.read`; what is served is asked for as a table"
+                "the operator can allow locations with the setting `object_store.read`; query served files by their table names"
             }
             Self::Remote { hint, .. } => hint,
         })

@@ -19,7 +19,7 @@ pub fn file(path: &Path) -> io::Result<()> {
     if made.metadata()?.permissions().mode() & 0o077 != 0
         && let Err(error) = fs::set_permissions(path, Permissions::from_mode(FILE))
     {
-        tracing::warn!(path = %path.display(), %error, "other users of this machine may read a file of the server");
+        tracing::warn!(path = %path.display(), %error, "other users of this machine can read a file of the server");
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ impl Scratch {
         private::folder(base)?;
         let removed = remove_abandoned(base, prefix);
         if removed > 0 {
-            tracing::debug!(removed, "what processes that were killed have left is removed");
+            tracing::debug!(removed, "removed files that killed processes left");
         }
         let path = base.join(format!("{prefix}{}", Uuid::new_v4()));
         let lock_path = path.with_extension(LOCK);
@@ -78,7 +78,7 @@ fn remove(path: &Path, lock: &Path) {
         _ => fs::remove_file(lock),
     };
     if let Err(error) = removed {
-        tracing::warn!(path = %path.display(), %error, "a folder that nobody needs stays");
+        tracing::warn!(path = %path.display(), %error, "cannot remove an unused folder");
     }
 }
 

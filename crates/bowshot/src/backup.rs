@@ -18,8 +18,7 @@ use std::sync::atomic::Ordering;
 /// What to back up, and where to.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Run it as the user of the server, on its machine. The server goes on to serve; what it has committed before the \
-                  command began is in the backup, and each transaction is in it as a whole or not at all."
+    after_help = "Run it as the user of the server, on its machine. The server keeps serving. The backup has everything that was committed before the command began, and each transaction as a whole or not at all."
 )]
 pub(crate) struct BackupArgs {
     /// Folder to make; it must not be there, or be empty
@@ -59,8 +58,7 @@ pub(crate) struct RestoreArgs {
 /// What to verify.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 if anything is wrong: one line for each fault on stdout, with what to do. Nothing is changed. \
-                  While a server uses the folder, one state of it is held and looked at."
+    after_help = "Exit code 1 if anything is wrong: one line for each fault on stdout, with what to do. Nothing is changed. While a server uses the folder, one consistent state of it is checked."
 )]
 pub(crate) struct VerifyArgs {
     /// Data folder, or a folder that `bowshot backup` has made
@@ -129,7 +127,7 @@ pub(crate) async fn until_stopped<T: Send + 'static>(
             working.await
         }
     };
-    Ok(done.context("the work broke down")?.map_err(in_words)?)
+    Ok(done.context("the operation failed")?.map_err(in_words)?)
 }
 
 /// The displayed error: without its source, which repeats it, and with a hint about commands instead of statements.

@@ -155,8 +155,8 @@ fn make_in_child(args: &DemoArgs) -> Result<()> {
     match status.code() {
         Some(0) => Ok(()),
         // The child has printed the error.
-        Some(2) => bail!(Usage::new("the data could not be made")),
-        _ => bail!("the data could not be made"),
+        Some(2) => bail!(Usage::new("cannot generate the data")),
+        _ => bail!("cannot generate the data"),
     }
 }
 

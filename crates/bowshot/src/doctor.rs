@@ -17,8 +17,7 @@ use std::process::ExitCode;
 /// What to look at, and how to tell.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One line for each thing that was looked at: `ok`, `WARN` for what may be meant so, `FAIL` for what does not work. \
-                  Exit code 1 if anything fails."
+    after_help = "One line for each check: `ok`, `WARN` for what may be intended, `FAIL` for what does not work. Exit code 1 if anything fails."
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -134,7 +133,7 @@ fn as_text(lines: &[Line]) -> String {
     }
     let count = |state| lines.iter().filter(|line| line.state == state).count();
     let (good, doubtful, bad) = (count(State::Good), count(State::Doubtful), count(State::Bad));
-    text.push_str(&format!("{good} ok, {doubtful} to look at, {bad} to mend\n"));
+    text.push_str(&format!("{good} ok, {doubtful} warnings, {bad} failures\n"));
     text
 }
 

@@ -80,9 +80,10 @@ fn run(command: Command) -> Result<ExitCode> {
 
 /// `bowshot audit verify`.
 fn audit(file: &Path) -> Result<()> {
-    let found = bowshot_access::verify(file).with_context(|| format!("`{}` is not whole", file.display()))?;
+    let found =
+        bowshot_access::verify(file).with_context(|| format!("`{}` is not complete", file.display()))?;
     let (lines, continues, last) = (found.lines, found.continues, found.last);
-    writeln!(std::io::stdout(), "{lines} lines, whole\ncontinues {continues}\nends with  {last}")
+    writeln!(std::io::stdout(), "{lines} lines, complete\ncontinues {continues}\nends with  {last}")
         .context("cannot write to stdout")
 }
 

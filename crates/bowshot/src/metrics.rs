@@ -27,7 +27,7 @@ pub(crate) fn start() -> Result<RenderMetrics> {
                 .and_then(PrometheusBuilder::install_recorder)
                 .context("cannot collect metrics")?;
             // Known before the first one, so that its increase can be seen.
-            metrics::describe_counter!(LOG_LINES_DROPPED, "Lines of the log that its file did not take.");
+            metrics::describe_counter!(LOG_LINES_DROPPED, "Lines that could not be written to the log file.");
             metrics::counter!(LOG_LINES_DROPPED).increment(0);
             collector.insert(handle).clone()
         }

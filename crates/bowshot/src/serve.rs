@@ -327,7 +327,7 @@ impl Running {
         tracing::info!(signal, timeout_s, "draining: no new queries, running ones may finish");
         tokio::select! {
             stopped = self.stop() => stopped,
-            signal = signals.next() => bail!("stopped at once by a second {signal}, queries that ran are cut off"),
+            signal = signals.next() => bail!("stopped at once by a second {signal}: running queries are cancelled"),
         }
     }
 
@@ -343,7 +343,7 @@ impl Running {
         self.stop.send_replace(true);
         let all_ended = async { while self.front_ends.join_next().await.is_some() {} };
         if timeout(CLOSING_TIMEOUT, all_ended).await.is_err() {
-            tracing::warn!("connections that did not end in time are cut off");
+            tracing::warn!("connections that did not end in time are closed");
         }
         self.front_ends.shutdown().await;
         let tables = Arc::clone(&self.tables);
@@ -351,7 +351,7 @@ impl Running {
             tracing::warn!(%error, "other programs may not see the newest rows");
         }
         if drained == Drained::CutOff {
-            bail!("the drain timeout is over: queries that still ran were cut off");
+            bail!("the drain timeout is over: queries that still ran were cancelled");
         }
         tracing::info!("stopped");
         Ok(())
@@ -361,7 +361,7 @@ impl Running {
 fn failure(ended: Option<Result<Result<()>, tokio::task::JoinError>>) -> anyhow::Error {
     match ended {
         Some(Ok(Err(error))) => error,
-        Some(Err(error)) => anyhow::Error::new(error).context("a front end broke down"),
-        Some(Ok(Ok(()))) | None => anyhow::anyhow!("a front end ended by itself"),
+        Some(Err(error)) => anyhow::Error::new(error).context("a front end failed"),
+        Some(Ok(Ok(()))) | None => anyhow::anyhow!("a front end ended unexpectedly"),
     }
 }

@@ -46,8 +46,7 @@ pub(crate) struct StandbyArgs {
 /// What takes over from what.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "End the old server first, and keep it from coming back: both would go on from here in their own ways. With --from nothing \
-                  that it acknowledged is lost; without, what came after the newest state of the copy."
+    after_help = "Stop the old server first and make sure that it does not restart: the two would diverge. With --from no acknowledged commit is lost; without, commits after the newest state of the copy are lost."
 )]
 pub(crate) struct TakeOverArgs {
     /// Folder that `bowshot standby` has kept
@@ -84,7 +83,7 @@ pub(crate) async fn run_standby(args: StandbyArgs) -> Result<()> {
                         return Ok(());
                     }
                     say(&format!(
-                        "error: {error:#}\nthe copy is behind; the next look is in {} s\n",
+                        "error: {error:#}\nthe copy is behind; the next attempt is in {} s\n",
                         args.every
                     ));
                 }
@@ -107,18 +106,20 @@ pub(crate) async fn run_take_over(args: TakeOverArgs) -> Result<()> {
     let _old = match &args.from {
         Some(from) if !from.is_dir() => {
             let usage = Usage::new(format!("`{}` is not a folder", from.display()));
-            return Err(usage.with_hint("without `--from` the newest state of the copy takes over").into());
+            return Err(usage
+                .with_hint("leave out `--from` to take over from the newest state of the copy")
+                .into());
         }
         Some(from) => {
-            let lock = locked(from).context("end the old server first")?;
+            let lock = locked(from).context("stop the old server first")?;
             told(&follow(&args.copy, from, args.config).await?, false)?;
             Some(lock)
         }
         None => None,
     };
     let Some((_, newest)) = states(&args.copy)?.pop() else {
-        let usage = Usage::new(format!("`{}` has no state of a data folder", args.copy.display()));
-        return Err(usage.with_hint("name the folder that `bowshot standby` has kept").into());
+        let usage = Usage::new(format!("`{}` has no copy of a data folder", args.copy.display()));
+        return Err(usage.with_hint("name the folder that `bowshot standby` writes").into());
     };
     let data = args.data;
     let done = until_stopped(move |stop| promote(&newest, &data, stop)).await?;
@@ -156,7 +157,7 @@ fn states(copy: &Path) -> Result<Vec<(u64, PathBuf)>> {
 
 /// One command at a time works on a copy.
 fn alone(copy: &Path) -> Result<data_folder::LockedFolder> {
-    locked(copy).context("the copy cannot be had; a `bowshot standby` that follows with it has to end first")
+    locked(copy).context("cannot lock the copy; stop the `bowshot standby` that writes it first")
 }
 
 fn locked(folder: &Path) -> Result<data_folder::LockedFolder> {

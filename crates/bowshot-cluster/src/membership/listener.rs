@@ -107,7 +107,7 @@ impl Handler {
             return refuse(&mut wire, reason).await;
         }
         let Ok(permit) = self.state.work.try_reserve() else {
-            return refuse(&mut wire, "this node takes no more work").await;
+            return refuse(&mut wire, "this node does not accept more work").await;
         };
         accept(&mut wire).await?;
         permit.send(WorkStream::new(wire, id));

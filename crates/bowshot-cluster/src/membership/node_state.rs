@@ -226,7 +226,7 @@ impl NodeState {
         if node.build != table.me().build {
             return Err("the calling node runs another build");
         }
-        if table.me().serves { Ok(()) } else { Err("this node takes no work") }
+        if table.me().serves { Ok(()) } else { Err("this node does not accept work") }
     }
 
     /// Whether a message is of this cluster. A node without cluster adopts that of a node whose data has one.

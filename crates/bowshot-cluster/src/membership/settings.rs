@@ -64,12 +64,12 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str, hint: &str| Err(Error::setting(text, hint));
         if self.heartbeat < SHORTEST_HEARTBEAT {
-            return refuse("`cluster.heartbeat` is too short", "`cluster.heartbeat` is 20ms or more");
+            return refuse("`cluster.heartbeat` is too short", "set `cluster.heartbeat` to 20ms or more");
         }
         if self.suspect_after < self.heartbeat * 2 || self.dead_after < self.suspect_after {
             return refuse(
                 "`cluster.suspect_after` or `cluster.dead_after` is too short",
-                "`cluster.suspect_after` is at least twice `cluster.heartbeat`, and `cluster.dead_after` is not shorter",
+                "set `cluster.suspect_after` to at least twice `cluster.heartbeat`, and `cluster.dead_after` to at least `cluster.suspect_after`",
             );
         }
         if self.listen.ip().is_unspecified() && self.advertise.is_none() {
@@ -84,7 +84,7 @@ impl Settings {
         if self.join.len() > MAX_JOIN {
             return refuse(
                 "there are more than 1000 nodes to join",
-                "a few are enough: they know the others",
+                "name a few nodes: the others are found through them",
             );
         }
         let addresses = self.join.iter().chain(&self.advertise);

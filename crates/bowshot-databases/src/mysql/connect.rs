@@ -79,7 +79,7 @@ fn tls(place: &Location) -> Result<Option<SslOpts>, DatabaseError> {
             })?;
             if !roots.is_file() {
                 return Err(DatabaseError::Unreachable(format!(
-                    "the file `{}` is not there",
+                    "the file `{}` does not exist",
                     roots.display()
                 )));
             }

@@ -68,7 +68,7 @@ async fn broken_texts_are_refused_with_their_line() {
     for (name, text, told) in [
         ("cut", format!("{usual}{{\"a\":"), &["line 30001", "ends within a value"][..]),
         ("wrong", format!("{usual}{{\"a\" 1}}\n"), &["line 30001", "colon"]),
-        ("bare", format!("{usual}5\n"), &["line 30001", "no object"]),
+        ("bare", format!("{usual}5\n"), &["line 30001", "not an object"]),
         ("open_list", format!("[{}", usual.trim_end().replace('\n', ",\n")), &["ends within a value"]),
         ("more", format!("[{}] x", usual.trim_end().replace('\n', ",\n")), &["follows the end"]),
         ("number", format!("{}{{\"a\":2}}\n", usual.replace('1', "\"x\"")), &[]),

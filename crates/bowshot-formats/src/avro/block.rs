@@ -30,7 +30,7 @@ impl Codec {
             Some(b"bzip2") => Ok(Self::Bzip2),
             Some(b"xz") => Ok(Self::Xz),
             Some(other) => Err(noise(&format!(
-                "its codec `{}` is not one of those that are read: deflate, snappy, zstandard, bzip2, xz",
+                "unsupported codec `{}`: expected deflate, snappy, zstandard, bzip2 or xz",
                 String::from_utf8_lossy(other)
             ))),
         }
@@ -57,7 +57,7 @@ fn up_to(most: usize, reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // What ends too early is broken; `UnexpectedEof` would say that the file does.
     let read = reader.take(most as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| noise(&format!("a block cannot be unpacked: {error}")))?;
+    read.map_err(|error| noise(&format!("a block cannot be decompressed: {error}")))?;
     match bytes.len() > most {
         true => Err(too_long(most)),
         false => Ok(bytes),
@@ -66,21 +66,21 @@ fn up_to(most: usize, reader: impl Read) -> io::Result<Vec<u8>> {
 
 /// Says its length itself, and has a check of what was packed behind it.
 fn snappy(packed: &[u8], most: usize) -> io::Result<Vec<u8>> {
-    let broken = |error: snap::Error| noise(&format!("a block cannot be unpacked: {error}"));
+    let broken = |error: snap::Error| noise(&format!("a block cannot be decompressed: {error}"));
     let split = packed.len().checked_sub(CHECK_BYTES).and_then(|at| packed.split_at_checked(at));
-    let (packed, check) = split.ok_or_else(|| noise("a block without its check"))?;
+    let (packed, check) = split.ok_or_else(|| noise("a block without its checksum"))?;
     if snap::raw::decompress_len(packed).map_err(broken)? > most {
         return Err(too_long(most));
     }
     let bytes = snap::raw::Decoder::new().decompress_vec(packed).map_err(broken)?;
     match crc32fast::hash(&bytes).to_be_bytes() == check {
         true => Ok(bytes),
-        false => Err(noise("a block has other bytes than were packed")),
+        false => Err(noise("a block has a wrong checksum")),
     }
 }
 
 fn too_long(most: usize) -> io::Error {
-    noise(&format!("a block takes more than {} MiB unpacked: write smaller blocks", most >> 20))
+    noise(&format!("a block has more than {} MiB decompressed: write smaller blocks", most >> 20))
 }
 
 #[cfg(test)]

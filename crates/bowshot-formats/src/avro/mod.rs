@@ -123,7 +123,7 @@ impl Blocks {
         let size = self.file.size();
         let mut input = Input { inner: &mut self.bytes, taken: 0 };
         let rows =
-            usize::try_from(input.long()?).map_err(|_| noise("a block of an impossible number of rows"))?;
+            usize::try_from(input.long()?).map_err(|_| noise("a block with an invalid number of rows"))?;
         let length = u64::try_from(input.long()?).map_err(|_| noise("a block of negative length"))?;
         if length > size {
             return Err(noise("a block that is longer than the file"));
@@ -133,10 +133,10 @@ impl Blocks {
             return Err(too_large());
         }
         self.most =
-            self.most.checked_sub(rows).ok_or_else(|| noise("more rows than are read of such a file"))?;
+            self.most.checked_sub(rows).ok_or_else(|| noise("more rows than the limit for such a file"))?;
         let packed = input.take_bytes(length)?;
         if input.take_bytes(SYNC_BYTES)? != self.header.mark {
-            return Err(noise("a block does not end with the file's mark"));
+            return Err(noise("a block does not end with the file's sync marker"));
         }
         let bytes = self.header.codec.unpacked(packed, self.most_bytes)?;
         self.left_bytes = self.left_bytes.checked_sub(bytes.len()).ok_or_else(too_large)?;
@@ -169,7 +169,7 @@ impl Blocks {
             let batch = reader.next().transpose().map_err(corrupt)?;
             return match batch {
                 Some(batch) if batch.num_rows() == rows => Ok(Some(batch)),
-                _ => Err(Error::corrupt(self.file.path(), "a block with fewer rows than it says")),
+                _ => Err(Error::corrupt(self.file.path(), "a block with fewer rows than its header says")),
             };
         }
     }
@@ -188,7 +188,7 @@ impl Header {
     fn read(input: &mut Input<'_>) -> io::Result<Self> {
         let (mut schema, mut codec) = (None, None);
         if input.take_bytes(4)? != MAGIC {
-            return Err(noise("it is no Avro file"));
+            return Err(noise("it is not an Avro file"));
         }
         loop {
             let count = input.long()?;
@@ -250,7 +250,7 @@ impl Input<'_> {
     /// Bytes with their length before them.
     fn property(&mut self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.long()?).ok().filter(|n| *n <= MAX_HEADER_BYTES);
-        let bytes = self.take_bytes(length.ok_or_else(|| noise("a property of impossible length"))?)?;
+        let bytes = self.take_bytes(length.ok_or_else(|| noise("a property of invalid length"))?)?;
         match self.taken > MAX_HEADER_BYTES {
             true => Err(noise("a header without end")),
             false => Ok(bytes),
@@ -275,8 +275,8 @@ impl Input<'_> {
 /// records of one column: a record is written as its columns are. Fields that are records without fields leave, since they take
 /// no bytes.
 fn of_records(schema: &[u8]) -> io::Result<(Vec<u8>, Weight)> {
-    let mut top: Value =
-        serde_json::from_slice(schema).map_err(|error| noise(&format!("its schema is no JSON: {error}")))?;
+    let mut top: Value = serde_json::from_slice(schema)
+        .map_err(|error| noise(&format!("its schema is not valid JSON: {error}")))?;
     leave_empty_ones(&mut top);
     if !is_record(&top) {
         let column = serde_json::json!({ "name": "value", "type": top });
@@ -327,7 +327,7 @@ fn add_long(number: usize, bytes: &mut Vec<u8>) {
 }
 
 fn too_large() -> io::Error {
-    noise(&format!("it has more than {} MiB unpacked, which are not read", MAX_WHOLE_BYTES >> 20))
+    noise(&format!("it has more than {} MiB decompressed", MAX_WHOLE_BYTES >> 20))
 }
 
 fn noise(what: &str) -> io::Error {

@@ -60,8 +60,8 @@ impl Weight {
 
     fn check(self) -> Result<Self, String> {
         match (self.types > MAX_TYPES, self.levels > MAX_LEVELS, self.text_bytes > MAX_TEXT_BYTES) {
-            (true, ..) => Err(format!("its schema has more than {MAX_TYPES} types, which is not read")),
-            (_, true, _) => Err(format!("its schema has more than {MAX_LEVELS} levels, which is not read")),
+            (true, ..) => Err(format!("its schema has more than {MAX_TYPES} types")),
+            (_, true, _) => Err(format!("its schema has more than {MAX_LEVELS} levels")),
             (_, _, true) => Err(format!("its schema has more than {MAX_TEXT_BYTES} bytes of names")),
             _ => Ok(self),
         }
@@ -93,7 +93,7 @@ impl<'a> Scales<'a> {
                 .try_fold(Weight::of_content(), |sum, part| Ok::<_, String>(sum.and(self.weigh(part)?)))?
                 .check(),
             Value::Object(_) => self.of_object(schema)?.check(),
-            other => Err(format!("its schema has {other} for a type")),
+            other => Err(format!("its schema has the unknown type {other}")),
         }
     }
 
@@ -102,9 +102,8 @@ impl<'a> Scales<'a> {
             return Ok(Weight { has_content: name != "null", ..Weight::of_content() });
         }
         let known = self.named.get(last(name)).copied();
-        known.ok_or_else(|| {
-            format!("its schema names the type `{name}` before it says what it is, or within itself")
-        })
+        known
+            .ok_or_else(|| format!("its schema uses the type `{name}` before its definition, or recursively"))
     }
 
     fn of_object(&mut self, schema: &'a Value) -> Result<Weight, String> {
@@ -127,14 +126,14 @@ impl<'a> Scales<'a> {
             }
             "enum" => Ok(self.known(schema, own)),
             "fixed" => {
-                let row_bytes = part("size").as_u64().ok_or("its schema has a type of no size")?;
+                let row_bytes = part("size").as_u64().ok_or("its schema has a type of size 0")?;
                 Ok(self.known(schema, Weight { row_bytes, has_content: row_bytes > 0, ..own }))
             }
             "array" | "map" => {
                 let inner = self.weigh(part(if kind == "array" { "items" } else { "values" }))?;
                 if kind == "array" && !inner.has_content {
                     // Any number of them takes no byte.
-                    return Err("its schema has an array of values without content".to_owned());
+                    return Err("its schema has an array of values of size 0".to_owned());
                 }
                 let element_bytes = inner.element_bytes.saturating_add(inner.row_bytes);
                 Ok(own.and(Weight { row_bytes: 0, element_bytes, ..inner }))
@@ -204,7 +203,7 @@ mod tests {
     #[test]
     fn what_has_no_end_is_refused() {
         let list = record("m", &[json!("long"), json!(["null", "m"])]);
-        assert!(refused(&list).contains("within itself"));
+        assert!(refused(&list).contains("recursively"));
         let mut deep = json!("string");
         for _ in 0..70 {
             deep = json!({"type": "array", "items": deep});
@@ -212,7 +211,7 @@ mod tests {
         assert!(refused(&deep).contains("levels"));
         for nothing in [json!("null"), record("e", &[json!("null")]), record("e", &[])] {
             let schema = json!({"type": "array", "items": nothing});
-            assert!(refused(&schema).contains("without content"), "{schema}");
+            assert!(refused(&schema).contains("of size 0"), "{schema}");
         }
         assert!(weigh(&json!({"type": "array", "items": ["null", "long"]})).is_ok());
         for noise in [json!(7), json!({}), json!({"type": "record", "name": "x"}), json!("other")] {

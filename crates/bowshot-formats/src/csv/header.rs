@@ -41,10 +41,10 @@ pub(super) fn find(rows: &[Row], columns: usize, options: &ReadOptions) -> Head 
         }
     }
     if for_header > 0 {
-        return Head { header: true, certain: true, why: "its first record is no record of these types" };
+        return Head { header: true, certain: true, why: "its first record does not fit these types" };
     }
     if against > 0 && !is_row_of_years(first) {
-        return Head { header: false, certain: true, why: "its first record is one as all others" };
+        return Head { header: false, certain: true, why: "its first record is like the others" };
     }
     match recurs(first, rest) {
         true => Head { header: false, certain: true, why: "values of its first record come again" },

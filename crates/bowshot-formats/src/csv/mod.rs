@@ -215,7 +215,7 @@ fn title_or_row(file: &DataFile, doubtful: Doubtful) -> Error {
     Error::Record {
         path: file.path().to_path_buf(),
         line,
-        detail: format!("{values} above a table of {columns} columns: a title, or a row"),
+        detail: format!("{values} above a table of {columns} columns: a title or a row"),
         hint: "set `skip` to the number of lines above the header, or `header=false` if there is none",
     }
 }
@@ -224,7 +224,7 @@ fn too_wide(file: &DataFile, skipped: u64) -> Error {
     Error::Record {
         path: file.path().to_path_buf(),
         line: skipped + 1,
-        detail: "the line is longer than what columns are told by (16 MiB)".to_owned(),
+        detail: "the line is longer than the sample for column types (16 MiB)".to_owned(),
         hint: "name the columns with `columns`, or put fewer of them into one file",
     }
 }

@@ -77,7 +77,7 @@ impl Fault {
         match self {
             Self::Unclosed => "a quoted value that begins here is never closed",
             Self::Misquoted => {
-                "a quoted value that begins here goes over lines, and more follows its closing quote"
+                "a quoted value that begins here spans lines, and text follows its closing quote"
             }
         }
     }

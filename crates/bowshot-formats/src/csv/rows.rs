@@ -188,7 +188,7 @@ impl Rows {
             return Error::Value { path, line, detail };
         }
         if *data_type == DataType::Utf8 {
-            let detail = format!("column `{name}` has bytes that are no UTF-8, here or below");
+            let detail = format!("column `{name}` has invalid UTF-8, here or below");
             let hint = "set the option `encoding`, for instance to windows-1252";
             return Error::Record { path, line, detail, hint };
         }
@@ -238,13 +238,13 @@ pub(super) fn explain(file: &DataFile, fault: &OnceLock<Error>, trouble: &Troubl
             path,
             line,
             detail: fault.text().to_owned(),
-            hint: "correct the line, or set `quote=` (no quotes) if quotes are characters of the values",
+            hint: "correct the line, or set `quote=` (no quotes) if values contain plain quotes",
         },
         Trouble::TooLong(bytes) => Error::Record {
             path,
             line,
             detail: format!("a line is longer than {bytes} bytes"),
-            hint: "set `quote=` if a quote that is never closed makes it so long, else raise `max_line_size`",
+            hint: "set `quote=` if an unclosed quote makes it so long, else raise `max_line_size`",
         },
     }
 }

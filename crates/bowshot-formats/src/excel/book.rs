@@ -46,7 +46,7 @@ impl Book {
     fn of_sheets(file: &Arc<DataFile>, members: &[Member]) -> Result<Self, Error> {
         let find = |path: &str| members.iter().find(|member| member.name.eq_ignore_ascii_case(path));
         let Some(workbook) = part(file, members, "xl/workbook.xml")? else {
-            return Err(Error::corrupt(file.path(), "it is no Excel workbook"));
+            return Err(Error::corrupt(file.path(), "it is not an Excel workbook"));
         };
         let broken = |error: io::Error| Error::corrupt(file.path(), error);
         let mut book = Self::default();
@@ -122,7 +122,7 @@ impl Book {
             let asked = name.map_or_else(|| "sheet".to_owned(), |name| format!("sheet `{name}`"));
             Error::Options {
                 detail: format!("`{}` has no {asked}", file.path().display()),
-                hint: format!("its sheets are {}", self.names().join(", ")),
+                hint: format!("the sheets are {}", self.names().join(", ")),
             }
         })
     }

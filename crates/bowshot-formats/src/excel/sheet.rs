@@ -99,7 +99,9 @@ impl Text {
             (_, _, Some(text)) => self.quoted(&text),
             (Some("s"), Some(place), None) => {
                 let text = self.book.shared(&place).map(str::to_owned);
-                self.quoted(&text.ok_or_else(|| io::Error::other("a cell shares a text that is not there"))?);
+                self.quoted(
+                    &text.ok_or_else(|| io::Error::other("a cell refers to a missing shared string"))?,
+                );
             }
             (Some("str"), Some(text), None) => self.quoted(&text),
             (Some("b"), Some(truth), None) => {

@@ -379,7 +379,7 @@ fn list(
     (data_type, nulls): (&DataType, Option<NullBuffer>),
 ) -> Result<ArrayRef, Wrong> {
     let DataType::List(field) = data_type else {
-        return Err(ArrowError::CastError(format!("{data_type} is no list")).into());
+        return Err(ArrowError::CastError(format!("{data_type} is not a list")).into());
     };
     let ends = std::mem::replace(ends, vec![0]);
     let count = usize::try_from(ends.last().copied().unwrap_or(0)).unwrap_or(0);

@@ -95,18 +95,18 @@ impl<'a> Cursor<'a> {
                 self.pass();
                 Ok(false)
             }
-            _ => Err(Trouble::Syntax("a comma or the end of a list or an object is missing")),
+            _ => Err(Trouble::Syntax("expected a comma or the end of a list or object")),
         }
     }
 
     /// A key, and the colon behind it.
     pub(super) fn key(&mut self) -> Result<Quoted<'a>, Trouble> {
         if self.peek()? != b'"' {
-            return Err(Trouble::Syntax("a key is no text in quotes"));
+            return Err(Trouble::Syntax("expected a key in quotes"));
         }
         let key = self.text()?;
         if self.peek()? != b':' {
-            return Err(Trouble::Syntax("the colon behind a key is missing"));
+            return Err(Trouble::Syntax("expected a colon after a key"));
         }
         self.pass();
         Ok(key)
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         let first = self.at;
         self.digits()?;
         if self.bytes.get(first) == Some(&b'0') && self.at > first + 1 {
-            return Err(Trouble::Syntax("a number begins with zero"));
+            return Err(Trouble::Syntax("a number has a leading zero"));
         }
         if self.bytes.get(self.at) == Some(&b'.') {
             self.at += 1;
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         match self.bytes.get(self.at) {
             // More of them may come.
             None => Err(Trouble::End),
-            Some(_) if self.at == start => Err(Trouble::Syntax("this is no value of JSON")),
+            Some(_) if self.at == start => Err(Trouble::Syntax("invalid JSON value")),
             Some(_) => Ok(()),
         }
     }
@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
                 Ok(())
             }
             None if word.starts_with(rest) => Err(Trouble::End),
-            _ => Err(Trouble::Syntax("this is no value of JSON")),
+            _ => Err(Trouble::Syntax("invalid JSON value")),
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Quoted<'a> {
 
 /// Adds what an escape stands for, and gives what follows it.
 fn unescape<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], Trouble> {
-    const WRONG: Trouble = Trouble::Syntax("a text has an unknown escape");
+    const WRONG: Trouble = Trouble::Syntax("unknown escape sequence in a string");
     let (escape, rest) = rest.split_first().ok_or(WRONG)?;
     let plain = match escape {
         b'"' | b'\\' | b'/' => *escape,
@@ -256,7 +256,7 @@ fn unescape<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], Trouble>
 
 /// `00e9`, or two of them that are one character together.
 fn unicode<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], Trouble> {
-    const WRONG: Trouble = Trouble::Syntax("a text has half a character");
+    const WRONG: Trouble = Trouble::Syntax("incomplete surrogate pair in a string");
     let (first, mut rest) = four_digits(rest)?;
     let mut code = u32::from(first);
     if (0xd800..0xdc00).contains(&code) {
@@ -273,7 +273,7 @@ fn unicode<'a>(rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], Trouble> 
 }
 
 fn four_digits(bytes: &[u8]) -> Result<(u16, &[u8]), Trouble> {
-    let wrong = || Trouble::Syntax("four hexadecimal digits belong behind `\\u`");
+    let wrong = || Trouble::Syntax("expected four hexadecimal digits after `\\u`");
     let (digits, rest) = bytes.split_at_checked(4).ok_or_else(wrong)?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return Err(wrong());
@@ -322,12 +322,12 @@ mod tests {
             ("12", "end"),
             ("tru", "end"),
             ("\"abc\\", "end"),
-            ("[1,]", "this is no value of JSON"),
-            ("{a: 1}", "a key is no text in quotes"),
-            ("{\"a\" 1}", "the colon behind a key is missing"),
-            ("[1 2]", "a comma or the end of a list or an object is missing"),
-            ("01 ", "a number begins with zero"),
-            ("nul]", "this is no value of JSON"),
+            ("[1,]", "invalid JSON value"),
+            ("{a: 1}", "expected a key in quotes"),
+            ("{\"a\" 1}", "expected a colon after a key"),
+            ("[1 2]", "expected a comma or the end of a list or object"),
+            ("01 ", "a number has a leading zero"),
+            ("nul]", "invalid JSON value"),
         ] {
             assert_eq!(skipped(text), expected, "{text}");
         }

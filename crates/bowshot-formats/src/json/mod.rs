@@ -125,7 +125,7 @@ impl JsonFacts {
             (false, false) => "objects one after the other",
         };
         let encoding = self.encoding.map(|encoding| format!("encoding={}, ", encoding.name()));
-        let whole = if self.is_of_all_rows() { ", all rows looked at" } else { "" };
+        let whole = if self.is_of_all_rows() { ", all rows read" } else { "" };
         format!("{}{layout}{whole}", encoding.unwrap_or_default())
     }
 }

@@ -65,7 +65,7 @@ impl Layout {
         }
         match cursor.peek()? {
             b'{' => Ok(true),
-            _ => Err(Trouble::Syntax("a row is no object")),
+            _ => Err(Trouble::Syntax("a row is not an object")),
         }
     }
 }
@@ -279,9 +279,9 @@ pub(super) fn stopped(file: &DataFile, stop: Stop, line: u64) -> Error {
 
 pub(super) fn reason(trouble: &Trouble) -> String {
     match trouble {
-        Trouble::End => "the text ends within a value".to_owned(),
+        Trouble::End => "the file ends within a value".to_owned(),
         Trouble::Syntax(what) => (*what).to_owned(),
-        Trouble::Unknown(key) => format!("the key `{key}` is no column"),
+        Trouble::Unknown(key) => format!("the key `{key}` is not a column"),
         Trouble::Unfit(unfit) => {
             let Unfit { column, value, data_type, .. } = unfit.as_ref();
             format!("`{value}` in column `{column}` is not a value of type {data_type}")

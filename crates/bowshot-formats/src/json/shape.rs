@@ -208,7 +208,7 @@ impl Shape {
         let mut more = cursor.enter(b'}')?;
         while more {
             let key = cursor.key()?.meant()?;
-            let name = std::str::from_utf8(&key).map_err(|_| Trouble::Syntax("a key is no UTF-8"))?;
+            let name = std::str::from_utf8(&key).map_err(|_| Trouble::Syntax("a key is not valid UTF-8"))?;
             members.of(name).see(cursor, depth + 1)?;
             more = cursor.more(b'}')?;
         }

@@ -60,7 +60,7 @@ impl Texts {
             let texts = Self { bytes: bytes.to_vec(), ends: self.ends };
             match texts.iter().position(|text| std::str::from_utf8(text).is_err()) {
                 None => Wrong::from(error),
-                row => Wrong { row, detail: "bytes that are no UTF-8".to_owned() },
+                row => Wrong { row, detail: "invalid UTF-8".to_owned() },
             }
         })
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// In the metadata of a field: why it is not read.
 const UNREAD: &str = "bowshot:unread";
-const VARIANT: &str = "its values are of type VARIANT, and its parts are not those of such values";
+const VARIANT: &str = "it has the type VARIANT without the fields of that type";
 const WIDE: &str = "its values are integers of more than 64 bits";
 
 pub struct Written {

@@ -34,14 +34,14 @@ impl ReadOptions {
         if format == Format::Json && self.plain && !self.columns && !self.shared {
             let hint = "name them: columns = {'a': 'INTEGER', 'b': 'VARCHAR'}, or leave `auto_detect` out";
             return Err(refused(
-                "without `auto_detect` nothing tells the columns".to_owned(),
+                "`auto_detect=false` needs column names and types".to_owned(),
                 hint.to_owned(),
             ));
         }
         let formatted = self.date_format.is_some() || self.stamp_format.is_some();
         if format == Format::Json && formatted && self.types == Types::Guessed && !self.shared {
-            let hint = "say which columns are dates or times: types = {'day': 'DATE'}";
-            let detail = "in JSON, `dateformat` and `timestampformat` are for columns whose type is said";
+            let hint = "set the types of date and time columns: types = {'day': 'DATE'}";
+            let detail = "in JSON, `dateformat` and `timestampformat` need columns with a declared type";
             return Err(refused(detail.to_owned(), hint.to_owned()));
         }
         Ok(())
@@ -59,7 +59,7 @@ impl ReadOptions {
             Types::ByName(types) => types
                 .iter()
                 .find(|(name, _)| !there().any(|known| known.eq_ignore_ascii_case(name)))
-                .map(|(name, _)| format!("`types` names the column `{name}`, which no file has")),
+                .map(|(name, _)| format!("column `{name}` of `types` does not exist")),
             Types::ByPlace(types) if types.len() > columns.fields().len() => {
                 Some(format!("`types` has {} types for {} columns", types.len(), columns.fields().len()))
             }
@@ -79,8 +79,8 @@ impl ReadOptions {
         if self.thousands == Some(decimal) {
             let sign = char::from(decimal);
             return Err(refused(
-                format!("`{sign}` cannot be both the decimal sign and the sign between thousands"),
-                "set `decimal_separator` and `thousands` to different signs".to_owned(),
+                format!("`{sign}` cannot be both the decimal and the thousands separator"),
+                "set `decimal_separator` and `thousands` to different characters".to_owned(),
             ));
         }
         let some = |said: Said<u8>| if let Said::Some(byte) = said { Some(byte) } else { None };
@@ -145,8 +145,8 @@ mod tests {
             ("types=a:INT", Format::Arrow, "`types` is not an option of arrow files"),
             ("compression=gzip", Format::Avro, "`compression` is not an option of avro files"),
             ("names=a,b", Format::Json, "`names` is not an option of json files"),
-            ("dateformat=%25d.%25m.%25Y", Format::Json, "whose type is said"),
-            ("auto_detect=false", Format::Json, "nothing tells the columns"),
+            ("dateformat=%25d.%25m.%25Y", Format::Json, "with a declared type"),
+            ("auto_detect=false", Format::Json, "needs column names"),
             ("decimal=,&thousands=,", Format::Csv, "cannot be both"),
             ("thousands=.", Format::Csv, "cannot be both"),
             ("delim=|&quote=|", Format::Csv, "`delim` and `quote` are the same"),
@@ -162,7 +162,7 @@ mod tests {
             // Of a folder is said what some of its files have.
             assert_eq!(
                 options.check(format).is_ok(),
-                told.contains("no option") || format == Format::Json,
+                told.contains("not an option") || format == Format::Json,
                 "{told}"
             );
         }

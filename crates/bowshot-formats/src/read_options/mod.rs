@@ -279,13 +279,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, part) in [
-            ("heade=true", "`heade` is no option"),
+            ("heade=true", "`heade` is not an option"),
             ("header=maybe", "invalid value `maybe` for `header`"),
             ("delim=ab", "invalid value `ab` for `delim`"),
-            ("types=a:NUMBER", "`NUMBER` is no type"),
-            ("dateformat=%Q", "`%Q` is no value"),
-            ("encoding=klingon", "`klingon` is no value"),
-            ("max_line_size=0", "`0` is no value"),
+            ("types=a:NUMBER", "`NUMBER` is not a column type"),
+            ("dateformat=%Q", "invalid value `%Q` for"),
+            ("encoding=klingon", "invalid value `klingon` for"),
+            ("max_line_size=0", "invalid value `0` for"),
             ("auto_detect=perhaps", "invalid value `perhaps` for `auto_detect`"),
             ("parallel=3", "invalid value `3` for `parallel`"),
             ("records=false", "invalid value `false` for `records`"),

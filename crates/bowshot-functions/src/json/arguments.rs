@@ -130,7 +130,7 @@ impl Rows {
 
     pub(crate) fn text(&self, argument: usize) -> Result<&StringArray> {
         let array = self.array(argument)?;
-        array.as_string_opt().ok_or_else(|| internal_datafusion_err!("argument {argument} is no text"))
+        array.as_string_opt().ok_or_else(|| internal_datafusion_err!("argument {argument} is not a text"))
     }
 
     /// What `make` gives for each row that has a document as its first argument.
@@ -237,7 +237,7 @@ pub(crate) fn step(array: &ArrayRef, row: usize) -> Result<Option<Way>> {
     let steps = match array.data_type() {
         DataType::Int64 => vec![Step::Index(array.as_primitive::<Int64Type>().value(row))],
         DataType::Utf8 => path(array.as_string::<i32>().value(row))?,
-        other => return exec_err!("a path into JSON cannot be of type {other}"),
+        other => return exec_err!("a path into JSON cannot have the type {other}"),
     };
     Ok(Some(Way::Steps(steps)))
 }

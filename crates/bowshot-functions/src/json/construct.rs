@@ -17,7 +17,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "json": takes_one, gives_json, |given| map_trees(given, |tree| tree.compact()) =>
         "text as JSON, in its shortest form; an error if it is none";
     "jsonb": takes_one, gives_jsonb, |given| map_trees(given, |tree| tree.normal_text()) =>
-        "text as JSONB: each key once, in PostgreSQL's order; an error if it is no JSON";
+        "text as JSONB: each key once, in PostgreSQL's order; an error if it is not valid JSON";
     "to_json" "to_jsonb" "row_to_json" "array_to_json": takes_any, gives_json, to_json => "any value as JSON";
     "json_object" "json_build_object" "jsonb_build_object" "jsonb_object": takes_pairs, gives_json,
         |given| object(given, Nulls::Kept) =>

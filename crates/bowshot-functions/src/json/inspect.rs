@@ -25,7 +25,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         "the type of a document: object, array, string, number, boolean, null";
     "json_valid" "is_json": takes_one, gives_truth, valid => "whether text is JSON";
     "json_array_length" "jsonb_array_length": takes_one_or_path, gives_int, array_length =>
-        "how many elements an array has; at a path, 0 for what is no array";
+        "number of elements of an array; at a path, 0 for what is not an array";
     "json_length": takes_one_or_path, gives_int, length =>
         "how many elements or members there are; 1 for a scalar";
     "json_depth": takes_one, gives_int, depth => "how deep arrays and objects are nested; 1 for a scalar";

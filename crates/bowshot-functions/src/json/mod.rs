@@ -47,6 +47,6 @@ pub fn call(name: &str, arguments: Vec<Expr>) -> Result<Expr> {
     let mut all = FUNCTIONS.iter().flat_map(|group| group.iter());
     match all.find(|function| function.name == name).map(|function| function.body) {
         Some(Body::Udf(make)) => Ok(make().call(arguments)),
-        _ => internal_err!("there is no function `{name}`"),
+        _ => internal_err!("function `{name}` does not exist"),
     }
 }

@@ -95,7 +95,7 @@ pub(crate) fn arrays(given: &ScalarFunctionArgs) -> Result<Vec<ArrayRef>> {
 
 pub(crate) fn lists(arrays: &[ArrayRef], argument: usize) -> Result<&ListArray> {
     let lists = arrays.get(argument).and_then(|array| array.as_list_opt::<i32>());
-    lists.ok_or_else(|| internal_datafusion_err!("argument {argument} is no list"))
+    lists.ok_or_else(|| internal_datafusion_err!("argument {argument} is not a list"))
 }
 
 /// Where the elements of a row are.

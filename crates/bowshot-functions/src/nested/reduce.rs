@@ -115,8 +115,9 @@ impl Over {
             Some(of) => Arc::clone(of),
             None => {
                 let name = named_by.and_then(|name| name.try_as_str().flatten()).unwrap_or_default();
-                named(&name.to_lowercase())
-                    .ok_or_else(|| plan_datafusion_err!("there is no aggregate `{name}` for {}", self.name))?
+                named(&name.to_lowercase()).ok_or_else(|| {
+                    plan_datafusion_err!("aggregate `{name}` does not exist for {}", self.name)
+                })?
             }
         };
         let Some(element) = element(list) else { return no_overload(self.name, std::slice::from_ref(list)) };

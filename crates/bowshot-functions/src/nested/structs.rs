@@ -34,7 +34,7 @@ fn takes_insert(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
 fn members(of: &DataType) -> Result<&Fields> {
     match of {
         DataType::Struct(fields) => Ok(fields),
-        other => internal_err!("{other} is no struct"),
+        other => internal_err!("{other} is not a struct"),
     }
 }
 

@@ -136,7 +136,7 @@ impl Series {
         (label, clock): (Option<Arc<str>>, Option<Tz>),
     ) -> Result<ColumnarValue> {
         let Some(steps) = steps.as_primitive_opt::<IntervalMonthDayNanoType>() else {
-            return internal_err!("the step of a series is no interval");
+            return internal_err!("the step of a series is not an interval");
         };
         let (mut values, mut lengths, mut valid) = (Vec::new(), Vec::new(), Vec::new());
         for ((start, stop), step) in starts.iter().zip(stops).zip(steps) {

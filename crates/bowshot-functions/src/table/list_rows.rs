@@ -30,7 +30,9 @@ impl TableFunctionImpl for Expanded {
             return internal_err!("{} is made of no function", self.name);
         };
         let list = call(&make(), &arguments)?;
-        let Some(list) = list.as_list_opt::<i32>() else { return internal_err!("{} gives no list", self.of) };
+        let Some(list) = list.as_list_opt::<i32>() else {
+            return internal_err!("{} does not return a list", self.of);
+        };
         let values =
             if list.is_empty() || list.is_null(0) { list.values().slice(0, 0) } else { list.value(0) };
         match values.as_struct_opt() {
@@ -49,7 +51,7 @@ fn call(function: &ScalarUDF, arguments: &[ScalarValue]) -> Result<ArrayRef> {
     let fields = arguments.iter().map(|value| Arc::new(Field::new("", value.data_type(), true)));
     let fields = fields_with_udf(&fields.collect::<Vec<_>>(), function)?;
     if fields.len() != arguments.len() {
-        return plan_err!("{} takes other arguments", function.name());
+        return plan_err!("invalid arguments of {}", function.name());
     }
     let values = arguments.iter().zip(&fields).map(|(value, field)| value.cast_to(field.data_type()));
     let values = values.collect::<Result<Vec<_>>>()?;

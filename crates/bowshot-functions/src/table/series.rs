@@ -40,7 +40,7 @@ impl Series {
         let is_number = |of: &DataType| of.is_integer() || of.is_null() || (has_number && of.is_string());
         if let Some(other) = arguments.iter().map(ScalarValue::data_type).find(|of| !is_number(of)) {
             return plan_err!(
-                "{} takes whole numbers, or two dates or moments and an interval, not {other}",
+                "{} takes whole numbers, or two dates or timestamps and an interval, not {other}",
                 self.name
             );
         }
@@ -108,7 +108,7 @@ impl Series {
         let forth = step.months > 0 || step.days > 0 || step.nanoseconds > 0;
         let back = step.months < 0 || step.days < 0 || step.nanoseconds < 0;
         if forth == back {
-            return plan_err!("step size cannot equal zero, and goes in one direction");
+            return plan_err!("step size cannot equal zero or mix signs");
         }
         let mut values = Vec::new();
         let mut moment = start;

@@ -83,8 +83,8 @@ fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
     if length <= MAX_COMMITS {
         return Ok(());
     }
-    let detail = format!("{length} versions are asked for at once, and at most {MAX_COMMITS} are read");
-    let hint = format!("ask for a part of them: table_changes(…, {from}, {})", from + MAX_COMMITS - 1);
+    let detail = format!("the range has {length} versions, and the limit is {MAX_COMMITS}");
+    let hint = format!("query a smaller range: table_changes(…, {from}, {})", from + MAX_COMMITS - 1);
     Err(refused(path, ErrorKind::LimitReached, detail, &hint))
 }
 
@@ -110,10 +110,7 @@ pub(crate) fn read(
         let found = found.collect::<Result<Vec<_>, Error>>()?;
         bytes += found.iter().map(|(_, file)| file.size()).sum::<u64>();
         if bytes > MAX_BYTES {
-            return Err(too_much(
-                log,
-                format!("more than {MAX_BYTES} bytes of its log are to be read for them"),
-            ));
+            return Err(too_much(log, format!("their log entries have more than {MAX_BYTES} bytes")));
         }
         for commit in parsed(&found, written, max_files - files)? {
             let Some(commit) = commit else {
@@ -130,7 +127,7 @@ pub(crate) fn read(
 }
 
 fn too_much(log: &Log, detail: String) -> Error {
-    let hint = "ask for fewer versions at a time; of one version, raise `storage.max_files_per_table`";
+    let hint = "query fewer versions at a time; for a single version, raise `storage.max_files_per_table`";
     refused(&log.path(), ErrorKind::LimitReached, format!("changes of too many versions: {detail}"), hint)
 }
 
@@ -145,7 +142,7 @@ fn entry(
     })?;
     let file = found.data(pool);
     if file.size() > MAX_ENTRY_BYTES {
-        return Err(Error::corrupt(file.path(), "it is too large for an entry of a log"));
+        return Err(Error::corrupt(file.path(), "it is too large for a log entry"));
     }
     Ok((version, file))
 }
@@ -268,7 +265,7 @@ fn of_entry(
     let mut commit = Commit { version, time_ms: written_ms, shape: None, unknown: None, changes: Vec::new() };
     let mut is_empty = true;
     for line in serde_json::Deserializer::from_slice(bytes).into_iter::<Line>() {
-        let line = line.map_err(|error| format!("it is no entry of a log: {error}"))?;
+        let line = line.map_err(|error| format!("invalid log entry: {error}"))?;
         is_empty = false;
         if let Some(metadata) = line.meta_data {
             commit.shape = Some(metadata.shape()?);

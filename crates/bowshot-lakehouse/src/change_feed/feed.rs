@@ -125,8 +125,8 @@ impl Building<'_> {
         };
         if let Some(column) = columns.iter().find(is_change) {
             let detail =
-                format!("its column `{}` has the name of one that changes have", column.field.name());
-            return Err(refused(&self.path(), ErrorKind::Unsupported, detail, "let its writer rename it"));
+                format!("the name of its column `{}` is reserved for change data", column.field.name());
+            return Err(refused(&self.path(), ErrorKind::Unsupported, detail, "rename the column"));
         }
         let mut names = Names::default();
         let items = self.items(commits, &columns, &mut names)?;
@@ -153,14 +153,14 @@ impl Building<'_> {
         let unknown = ends.into_iter().find_map(|shape| shape.unknown.as_ref());
         let in_range = || commits.iter().find_map(|commit| commit.unknown.as_ref());
         if let Some(feature) = unknown.or_else(in_range) {
-            let detail = format!("changes of a table with the feature `{feature}` are not read");
-            return unsupported(detail, "compare two states of it: `FOR VERSION AS OF`");
+            let detail = format!("reading changes of a table with the feature `{feature}`");
+            return unsupported(detail, "compare two versions of it with `FOR VERSION AS OF`");
         }
         let (mut shape, mut same_columns) = (before, true);
         let fits = |shape: &Shape, version: u64| {
             self.now
                 .takes_rows_of(shape)
-                .or_else(|other| unsupported(format!("in version {version} it had {other}"), LATER))
+                .or_else(|other| unsupported(format!("version {version} has {other}"), LATER))
         };
         for (place, commit) in commits.iter().enumerate() {
             if commit.shape.is_some() && commit.has_rows_of_before() {
@@ -172,11 +172,13 @@ impl Building<'_> {
             let is_other = commit.shape.is_some() || place == 0;
             shape = commit.shape.as_ref().or(shape);
             let Some(shape) = shape else {
-                return Err(self.corrupt(format!("the columns of version {} are not known", commit.version)));
+                return Err(
+                    self.corrupt(format!("cannot determine the columns of version {}", commit.version))
+                );
             };
             if !shape.keeps_changes {
                 return unsupported(
-                    format!("no changes were kept when version {} was written", commit.version),
+                    format!("change data feed was off when version {} was written", commit.version),
                     &self.kept_from(commits, place),
                 );
             }
@@ -192,9 +194,9 @@ impl Building<'_> {
         let later = commits.iter().skip(place);
         let keeps = |commit: &&Commit| commit.shape.as_ref().is_some_and(|shape| shape.keeps_changes);
         match later.clone().find(keeps) {
-            Some(commit) => format!("they are kept from version {} on: ask for those", commit.version),
-            None if self.now.keeps_changes => "they are kept now: ask for later versions".to_owned(),
-            None => "its writer has them kept from then on by the table property `delta.enableChangeDataFeed = true`"
+            Some(commit) => format!("changes are recorded from version {} on: start there", commit.version),
+            None if self.now.keeps_changes => "changes are recorded now: query later versions".to_owned(),
+            None => "set the table property `delta.enableChangeDataFeed = true` in the program that writes it; later changes are recorded"
                 .to_owned(),
         }
     }
@@ -248,7 +250,7 @@ impl Building<'_> {
         let mut places: HashMap<(bool, &Vec<String>), usize> = HashMap::new();
         for item in items {
             let (Some((data, facts)), Some(names)) = (files.get(item.file), named.get(item.file)) else {
-                return Err(self.corrupt("a file of it was not looked at"));
+                return Err(self.corrupt("a file of it was not read"));
             };
             let names = names.as_ref().map_err(Error::clone)?;
             self.wanted.check(data.path())?;
@@ -256,7 +258,7 @@ impl Building<'_> {
             let Some(left) = left(&item.rows, facts.rows.unwrap_or(0), data.path())? else { continue };
             let is_recorded = item.kind.is_none();
             if is_recorded && facts.columns.field_with_name(CHANGE_TYPE).is_err() {
-                let detail = format!("it lacks the column `{CHANGE_TYPE}`, which files of changes have");
+                let detail = format!("it lacks the column `{CHANGE_TYPE}` of change data files");
                 return Err(Error::corrupt(data.path(), detail));
             }
             let place = *places.entry((is_recorded, names)).or_insert_with(|| {
@@ -356,7 +358,7 @@ fn left(rows: &Rows, count: usize, path: &Path) -> Result<Option<Option<RowSelec
     let within = |places: &[u64]| {
         let places = places.iter().map(|place| usize::try_from(*place).ok().filter(|place| *place < count));
         places.collect::<Option<Vec<usize>>>().ok_or_else(|| {
-            Error::corrupt(path, format!("rows were deleted that it does not have: it has {count} of them"))
+            Error::corrupt(path, format!("a deleted row is out of range: the file has {count} rows"))
         })
     };
     Ok(match rows {
@@ -377,17 +379,17 @@ fn partition(change: &Change, columns: &[ChangeColumn]) -> Result<Vec<ScalarValu
     let Some(given) = &change.partition else {
         return match wanted.count() {
             0 => Ok(Vec::new()),
-            _ => Err("the log does not say its values of partitions".to_owned()),
+            _ => Err("the log lacks its partition values".to_owned()),
         };
     };
     let is_wanted = |name: &String| wanted.clone().any(|column| column.in_files.name() == name);
     if let Some(other) = given.keys().find(|name| !is_wanted(name)) {
-        return Err(format!("files are grouped by `{other}`, by which those of the table are not any more"));
+        return Err(format!("files are partitioned by `{other}`, which is no longer a partition column"));
     }
     let of_column = |column: &ChangeColumn| {
         let value = given.get(column.in_files.name()).ok_or_else(|| {
             let name = column.field.name();
-            format!("files are not grouped by `{name}`, by which those of the table are now")
+            format!("files are not partitioned by `{name}`, which is a partition column now")
         })?;
         value_of(value.as_deref(), column.field.data_type())
             .map_err(|error| format!("the value of partition `{}`: {error}", column.field.name()))
@@ -404,7 +406,7 @@ fn value_of(text: Option<&str>, data_type: &DataType) -> Result<ScalarValue, Str
     };
     // Writers do not agree on how bytes stand in a text.
     if text.is_some() && matches!(plain, DataType::Binary) {
-        return Err("bytes are not read there".to_owned());
+        return Err("partition values of type BINARY are not supported".to_owned());
     }
     match text.filter(|text| !text.is_empty()) {
         None => ScalarValue::try_from(data_type).map_err(failed),

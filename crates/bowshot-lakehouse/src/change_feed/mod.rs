@@ -41,7 +41,7 @@ const COMMIT_VERSION: &str = "_commit_version";
 const COMMIT_TIMESTAMP: &str = "_commit_timestamp";
 
 /// What to do where rows of then are none of the table as it is now.
-const LATER: &str = "ask for versions from the one on in which it has its columns of now, or for a state as it was: `FOR VERSION AS OF`";
+const LATER: &str = "start at the version that introduced the current columns, or query an old version with `FOR VERSION AS OF`";
 
 /// Which changes of a table are meant. Both ends are among them.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl Wanted {
     /// `Interrupted` when nobody waits any more.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed) {
-            let detail = "nobody waits for it any more".to_owned();
+            let detail = "the statement has ended".to_owned();
             return Err(Error::Interrupted { path: path.to_path_buf(), detail });
         }
         Ok(())
@@ -99,7 +99,7 @@ pub(crate) fn refused(path: &Path, kind: ErrorKind, detail: String, hint: &str) 
 /// The error for a table of files of which no changes are known.
 pub fn keeps_none(name: &str) -> bowshot_api::Error {
     bowshot_api::Error::unsupported(format!("`{name}` does not record changes of its rows")).with_hint(
-        "Delta tables keep them (`delta.enableChangeDataFeed`); of Iceberg tables compare two states, as in \
+        "Delta tables record changes with `delta.enableChangeDataFeed`; for Iceberg tables compare two versions: \
          `SELECT * FROM t EXCEPT SELECT * FROM t FOR VERSION AS OF …`",
     )
 }

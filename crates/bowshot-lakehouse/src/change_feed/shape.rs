@@ -71,7 +71,7 @@ impl Shape {
             None | Some("none") => Mapping::Names,
             Some("name") => Mapping::OwnNames,
             Some("id") => Mapping::Numbers,
-            Some(other) => return Err(format!("columns are mapped by `{other}`, which is not known")),
+            Some(other) => return Err(format!("unknown column mapping mode `{other}`")),
         };
         let keeps_changes =
             configuration.get(ENABLED).is_some_and(|enabled| enabled.eq_ignore_ascii_case("true"));
@@ -206,7 +206,7 @@ fn holds_fields(
         now.fields().map(|field| (in_files(field, mapping), field)).collect();
     for before in then.fields() {
         let found = by_name.get(in_files(before, mapping_then));
-        let found = found.ok_or_else(|| format!("the column `{}`, which it has no more", before.name))?;
+        let found = found.ok_or_else(|| format!("the column `{}`, which was dropped later", before.name))?;
         holds((&found.data_type, mapping), (&before.data_type, mapping_then)).map_err(
             |other| match other {
                 Some(nested) => nested,

@@ -48,11 +48,8 @@ impl<'a> Vectors<'a> {
             StorageType::UuidRelativePath | StorageType::AbsolutePath => self.in_file(vector)?,
         };
         if u64::try_from(vector.cardinality) != Ok(places.len() as u64) {
-            let detail = format!(
-                "a deletion vector has {} rows, and is said to have {}",
-                places.len(),
-                vector.cardinality
-            );
+            let detail =
+                format!("a deletion vector has {} rows, expected {}", places.len(), vector.cardinality);
             return Err(self.corrupt(detail));
         }
         let places = Arc::new(places);
@@ -67,7 +64,7 @@ impl<'a> Vectors<'a> {
             _ => vector.path_or_inline_dv.clone(),
         };
         let name = paths::name_below(&name, self.folder).map_err(|outside| self.corrupt(outside))?;
-        let range = range(vector).ok_or_else(|| self.corrupt("a deletion vector is nowhere"))?;
+        let range = range(vector).ok_or_else(|| self.corrupt("a deletion vector has no location"))?;
         let file = self.folder.find(&name)?.data(self.pool);
         vector_places(&file, range, &mut self.count)
     }

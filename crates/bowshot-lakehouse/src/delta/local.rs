@@ -49,7 +49,8 @@ impl ObjectStore for DeltaLocal {
         let is_whole = options.range.is_none() && !options.head;
         let found = self.files.get_opts(location, options).await?;
         if log::misleads(location.as_ref(), found.meta.size) {
-            let (path, source) = (location.to_string(), "the log is read without it".into());
+            let (path, source) =
+                (location.to_string(), "cannot read a checkpoint; reading the log without it".into());
             return Err(object_store::Error::NotFound { path, source });
         }
         let decimals = self.decimals.read().clone();

@@ -127,7 +127,7 @@ impl Log {
             }
             AsOf::Time(time) => {
                 let found = self.last_until(time.timestamp_millis())?;
-                found.ok_or_else(|| self.no_state(format!("had no version that is kept at {time}")))?
+                found.ok_or_else(|| self.no_state(format!("has no version of {time}, or it was removed")))?
             }
         };
         self.entry(number)
@@ -152,9 +152,8 @@ impl Log {
             _ if from <= to => Ok(Some((from, to))),
             ChangeRange { from: AsOf::Time(from), to: Some(AsOf::Time(to)) } if from <= to => Ok(None),
             _ => {
-                let detail =
-                    format!("the range begins with version {from}, and ends with version {to} before it");
-                let hint = "name the earlier version or time first";
+                let detail = format!("invalid range of versions: it begins with {from} and ends with {to}");
+                let hint = "write the earlier version or time first";
                 Err(change_feed::refused(&self.path(), ErrorKind::Invalid, detail, hint))
             }
         }
@@ -171,11 +170,10 @@ impl Log {
         let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1_000_000));
         let place = self.written_before(time.timestamp_millis().saturating_add(part))?;
         let first = self.numbers.get(place).copied();
-        let first = first
-            .ok_or_else(|| self.no_state(format!("has no version that was written at {time} or later")))?;
+        let first = first.ok_or_else(|| self.no_state(format!("has no version from {time} on")))?;
         // What was written before the first one that is left may have been meant.
         if place == 0 && first > 0 && self.time_of(first)? > time.timestamp_millis() {
-            return Err(self.no_state(format!("does not keep all versions since {time}")));
+            return Err(self.no_state(format!("no longer has all versions since {time}")));
         }
         Ok(first)
     }

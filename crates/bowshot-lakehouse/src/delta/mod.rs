@@ -380,9 +380,8 @@ impl Loaded {
 
 /// The error for a file that the log names for a change.
 fn removed(path: &Path) -> Error {
-    let detail = "it is gone, and changes that were asked for are in it".to_owned();
-    let hint = "VACUUM removes files of earlier versions: ask for later ones, and let the table's writer keep them longer \
-                (`delta.deletedFileRetentionDuration`)";
+    let detail = "it was removed, and the queried changes are in it".to_owned();
+    let hint = "VACUUM removes files of earlier versions: query later ones, or raise `delta.deletedFileRetentionDuration` of the table";
     change_feed::refused(path, ErrorKind::NotFound, detail, hint)
 }
 
@@ -394,7 +393,8 @@ async fn decimal_partitions(table: &DeltaTable, number: Option<u64>) -> Option<D
 }
 
 fn of_folder(root: &Path, path: &Path, files: &Arc<DeltaLocal>) -> Result<DeltaTable, Error> {
-    let url = Url::from_directory_path(root).map_err(|()| Error::corrupt(path, "its path is no URL"))?;
+    let url =
+        Url::from_directory_path(root).map_err(|()| Error::corrupt(path, "its path is not a valid URL"))?;
     let files = Arc::clone(files) as Arc<dyn ObjectStore>;
     let log = logstore_with(files, &url, StorageConfig::default());
     Ok(DeltaTable::new(log.map_err(|error| Error::corrupt(path, error))?))

@@ -118,7 +118,7 @@ pub(crate) fn check(vectors: &[Vector], folder: &FolderView) -> Result<Checked, 
         masked = masked.saturating_add(largest).saturating_add(1);
         if masked > MAX_MASKED {
             let detail =
-                format!("more than {MAX_MASKED} rows in files with deleted ones: let its writer compact it");
+                format!("more than {MAX_MASKED} rows in files with deletion vectors: compact the table");
             return Err(Error::Unsupported { path: folder.path(""), detail });
         }
     }

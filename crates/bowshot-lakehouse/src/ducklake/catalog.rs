@@ -176,19 +176,19 @@ fn look(path: &Path) -> Result<(u64, u64), Error> {
     Ok(FileIdentity::new(&found, SystemTime::now()).inode())
 }
 
-/// The error for a file that is no database of SQLite, and so has none of its locks.
+/// The error for a file that is not an SQLite database, and so has none of its locks.
 fn other_kind(path: &Path) -> Error {
     let mut begin = Vec::new();
     let read = File::open(path).and_then(|file| file.take(12).read_to_end(&mut begin));
     let kind = match begin.get(8..12) {
         Some(b"DUCK") if read.is_ok() => "a database of DuckDB",
-        _ => "no database of SQLite",
+        _ => "not an SQLite database",
     };
     Error::Lake {
         path: path.to_path_buf(),
-        detail: format!("the catalog is {kind}, and catalogs in SQLite are read"),
+        detail: format!("the catalog is {kind}; only SQLite catalogs are supported"),
         kind: ErrorKind::Unsupported,
-        hint: "let its writer keep the catalog in SQLite: `ATTACH 'ducklake:sqlite:FILE'`",
+        hint: "create the lake with a catalog in SQLite: `ATTACH 'ducklake:sqlite:FILE'`",
     }
 }
 
@@ -214,7 +214,7 @@ fn expect_tables(connection: &Connection, path: &Path) -> Result<(), Error> {
         "ducklake_file_partition_value",
     ] {
         if !has_table(connection, name).map_err(|error| failed(path, &error))? {
-            return Err(damaged(path, format!("it has no table `{name}`, so it is no catalog of DuckLake")));
+            return Err(damaged(path, format!("it has no table `{name}`: it is not a DuckLake catalog")));
         }
     }
     Ok(())
@@ -228,13 +228,13 @@ fn expect_version(connection: &Connection, path: &Path) -> Result<(), Error> {
         .and_then(|mut query| query.query_row([], |row| row.get(0)).optional())
         .map_err(|error| failed(path, &error))?;
     match version {
-        None => Err(damaged(path, "it does not say of which version it is")),
+        None => Err(damaged(path, "it has no version")),
         Some(version) if VERSIONS.contains(&version.as_str()) => Ok(()),
         Some(version) => Err(Error::Lake {
             path: path.to_path_buf(),
-            detail: format!("the catalog is of version {version:?} of DuckLake, which is not known here"),
+            detail: format!("the catalog has the unsupported DuckLake version {version:?}"),
             kind: ErrorKind::Unsupported,
-            hint: "versions 0.3, 0.4, 1.0 and 1.1 are read",
+            hint: "the supported versions are 0.3, 0.4, 1.0 and 1.1",
         }),
     }
 }
@@ -244,7 +244,7 @@ pub(super) fn damaged(path: &Path, detail: impl ToString) -> Error {
         path: path.to_path_buf(),
         detail: detail.to_string(),
         kind: ErrorKind::Corrupt,
-        hint: "look at the catalog with DuckDB; other tables and lakes are not hurt",
+        hint: "check the catalog with DuckDB; other tables and lakes are not affected",
     }
 }
 
@@ -253,7 +253,7 @@ fn too_many(path: &Path, limit: usize) -> Error {
         path: path.to_path_buf(),
         detail: format!("the catalog has more than {limit} entries of one kind for one table or list"),
         kind: ErrorKind::LimitReached,
-        hint: "let the writer merge files (`CALL ducklake_merge_adjacent_files('lake')`), or raise `max_files_per_table`",
+        hint: "merge files in DuckDB (`CALL ducklake_merge_adjacent_files('lake')`), or raise `max_files_per_table`",
     }
 }
 
@@ -261,9 +261,9 @@ fn too_many(path: &Path, limit: usize) -> Error {
 pub(super) fn too_slow(path: &Path) -> Error {
     Error::Lake {
         path: path.to_path_buf(),
-        detail: format!("the catalog was not read within {} seconds", DEADLINE.as_secs()),
+        detail: format!("reading the catalog took longer than {} seconds", DEADLINE.as_secs()),
         kind: ErrorKind::Timeout,
-        hint: "run the statement again in half a minute; if it stays slow, let the writer of the catalog make it smaller",
+        hint: "run the statement again in half a minute; if it is still slow, expire snapshots and merge files in DuckDB",
     }
 }
 
@@ -273,7 +273,7 @@ pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::NotADatabase) => return other_kind(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             ErrorKind::Unavailable,
-            "its writer has locked it for longer than five seconds: run the statement again",
+            "another program has locked it for more than five seconds: run the statement again",
         ),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => (
             ErrorKind::Unavailable,
@@ -282,9 +282,9 @@ pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::OperationInterrupted) => return too_slow(path),
         Some(ErrorCode::OutOfMemory) => (
             ErrorKind::LimitReached,
-            "the catalog asks for more memory than catalogs get: let its writer make it smaller",
+            "reading the catalog exceeds the memory limit for catalogs: expire snapshots and merge files in DuckDB",
         ),
-        _ => (ErrorKind::Corrupt, "look at the catalog with DuckDB; other tables and lakes are not hurt"),
+        _ => (ErrorKind::Corrupt, "check the catalog with DuckDB; other tables and lakes are not affected"),
     };
     Error::Lake {
         path: path.to_path_buf(),

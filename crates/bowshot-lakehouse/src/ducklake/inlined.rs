@@ -27,7 +27,7 @@ const MAX_TABLES: usize = 10_000;
 const MAX_PLACES: usize = 10_000_000;
 
 /// What a writer does to have none.
-const HINT: &str = "let the writer put them into files: `CALL ducklake_flush_inlined_data('lake')`";
+const HINT: &str = "write them to files in DuckDB: `CALL ducklake_flush_inlined_data('lake')`";
 
 /// Rows that were written while a table had the same columns.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ pub(super) fn tables(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result
             .strip_prefix(&begin)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
         if !is_own || !state.has_table(&name)? {
-            return Err(damaged(state.path, format!("it has no rows of its own called {name:?}")));
+            return Err(damaged(state.path, format!("it has no inlined data table {name:?}")));
         }
         all.extend(rows(state, (&name, table), snapshot, &mut left)?);
     }
@@ -105,10 +105,7 @@ fn rows(
         return Err(damaged(state.path, format!("its table `{name}` lacks columns")));
     };
     if !system.iter().zip(&["row_id", "begin_snapshot", "end_snapshot"]).all(is_system) {
-        return Err(unsupported(
-            state.path,
-            format!("rows in its table `{name}` are written in a way that is not known here"),
-        ));
+        return Err(unsupported(state.path, format!("unknown layout of its table `{name}`")));
     }
     let [_, begin, end] =
         [0, 1, 2].map(|at: usize| system.get(at).map(|name| quoted(name)).unwrap_or_default());
@@ -119,10 +116,7 @@ fn rows(
     let Some((Some(first), Some(last))) = written.into_iter().next() else { return Ok(None) };
     let numbers = numbers(state, (name, columns), (table, first))?;
     if self::numbers(state, (name, columns), (table, last))? != numbers {
-        return Err(unsupported(
-            state.path,
-            format!("rows in its table `{name}` had other columns one by one"),
-        ));
+        return Err(unsupported(state.path, format!("rows in its table `{name}` have different columns")));
     }
     let selected: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
     let sql = format!("SELECT {} FROM {name} WHERE {at}", selected.join(", "));
@@ -137,7 +131,7 @@ fn rows(
     if bytes > left.1 {
         return Err(unsupported(
             state.path,
-            format!("more than {} MiB of rows of one table in it", MAX_BYTES >> 20),
+            format!("more than {} MiB of inlined rows of one table", MAX_BYTES >> 20),
         ));
     }
     *left = (left.0.saturating_sub(rows.len()), left.1 - bytes);
@@ -200,7 +194,9 @@ fn numbers(
         found.map(|(_, number)| number.clone()).ok_or_else(|| {
             unsupported(
                 state.path,
-                format!("rows in its table `{name}` have a column {column:?} of which the catalog has forgotten what it is"),
+                format!(
+                    "rows in its table `{name}` have a column {column:?} that the catalog does not define"
+                ),
             )
         })
     };
@@ -241,7 +237,7 @@ pub(super) fn batches(
                 unsupported(
                     path,
                     format!(
-                        "rows in it have a value of column `{}` that is not read: {detail}",
+                        "unsupported value in column `{}` of inlined rows: {detail}",
                         column.field.name()
                     ),
                 )
@@ -292,7 +288,7 @@ fn array(values: &[&Value], data_type: &DataType) -> Result<ArrayRef, String> {
         T::FixedSizeBinary(16) => uuids(values),
         T::Struct(_) | T::List(_) | T::Map(..) => match values.iter().all(|value| **value == Value::Null) {
             true => Ok(arrow::array::new_null_array(data_type, values.len())),
-            false => Err("a nested one, of which the catalog keeps a text".to_owned()),
+            false => Err("a nested value, stored as text".to_owned()),
         },
         T::Utf8 => Ok(Arc::new(texts(values)?)),
         _ => {

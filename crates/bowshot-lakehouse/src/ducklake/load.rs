@@ -45,18 +45,14 @@ impl Loading<'_> {
     }
 
     fn unsupported(&self, detail: impl std::fmt::Display) -> Error {
-        self.refused(
-            ErrorKind::Unsupported,
-            detail,
-            "let its writer write it in another way, or read it with DuckDB",
-        )
+        self.refused(ErrorKind::Unsupported, detail, "write the table without it, or read it with DuckDB")
     }
 
     fn outside(&self, detail: String) -> Error {
         self.refused(
             ErrorKind::Denied,
             detail,
-            "the operator names the folder of the files with `data_path`, and further ones with `read_paths`",
+            "the operator can allow the folder with `data_path`, and more folders with `read_paths`",
         )
     }
 
@@ -119,9 +115,7 @@ impl Loading<'_> {
         };
         columns.expect_nested_defaults(&schema).map_err(|field| Error::Unsupported {
             path: path.to_path_buf(),
-            detail: format!(
-                "it lacks the nested field `{field}`, which has a value for rows of before it was added"
-            ),
+            detail: format!("it lacks the nested field `{field}`, which has an initial default"),
         })?;
         let constants = self.constants(&columns.columns, file)?;
         sources(&columns.columns, &schema, &constants, &HashSet::new(), path)
@@ -153,10 +147,7 @@ impl Loading<'_> {
                 None => ScalarValue::try_from(data_type).map_err(|error| error.to_string()),
             };
             let value = value.map_err(|error| {
-                self.unsupported(format!(
-                    "the value of column `{}` for all of a file: {error}",
-                    column.field.name()
-                ))
+                self.unsupported(format!("the partition value of column `{}`: {error}", column.field.name()))
             })?;
             values.insert(column.number, value);
         }
@@ -177,7 +168,7 @@ impl Loading<'_> {
             }
             if !delete.format.eq_ignore_ascii_case("parquet") {
                 return Err(self.unsupported(format!(
-                    "rows were deleted by a file of the format `{}`, of which Parquet is read",
+                    "delete files in the format `{}`; only Parquet is supported",
                     delete.format
                 )));
             }
@@ -207,7 +198,7 @@ impl Loading<'_> {
         if !file.format.eq_ignore_ascii_case("parquet") {
             let (path, format) = (&file.path.path, &file.format);
             return Err(
-                self.unsupported(format!("`{path}` is of the format `{format}`, of which Parquet is read"))
+                self.unsupported(format!("`{path}` has the format `{format}`; only Parquet is supported"))
             );
         }
         let path = roots.local(&self.described.folders, &file.path);
@@ -218,7 +209,7 @@ impl Loading<'_> {
         self.refused(
             ErrorKind::Unsupported,
             format!("`{path}` is encrypted, with a key that the catalog has"),
-            "encrypted files of a lake are not read: copy the table into a lake without encryption",
+            "copy the table into a lake without encryption",
         )
     }
 }
@@ -230,7 +221,7 @@ fn left(mut gone: Vec<i64>, rows: usize, path: &Path) -> Result<Option<RowSelect
     let places: Option<Vec<usize>> =
         gone.iter().map(|place| usize::try_from(*place).ok().filter(|place| *place < rows)).collect();
     let places = places.ok_or_else(|| {
-        Error::corrupt(path, format!("rows were deleted that it does not have: it has {rows} of them"))
+        Error::corrupt(path, format!("a deleted row is out of range: the file has {rows} rows"))
     })?;
     Ok((!places.is_empty()).then(|| without(&places, rows)))
 }

@@ -157,14 +157,14 @@ fn schemas(state: &State<'_>, snapshot: i64) -> Result<HashMap<i64, Schema>, Err
     let mut schemas = HashMap::with_capacity(all.len());
     for (number, schema) in all {
         if schemas.insert(number, schema).is_some() {
-            return Err(damaged(state.path, format!("it has two schemas of the number {number}")));
+            return Err(damaged(state.path, format!("it has two schemas with the id {number}")));
         }
     }
     Ok(schemas)
 }
 
 fn too_long(state: &State<'_>) -> Error {
-    damaged(state.path, format!("its names are longer than {} MiB together", MAX_NAMES_BYTES >> 20))
+    damaged(state.path, format!("its names have more than {} MiB in total", MAX_NAMES_BYTES >> 20))
 }
 
 /// The path in a column, and in the next one whether it is relative.
@@ -208,9 +208,8 @@ fn at_time(state: &State<'_>, time: DateTime<Utc>) -> Result<Option<i64>, Error>
     all.sort_unstable_by_key(|(snapshot, _)| Reverse(*snapshot));
     for (snapshot, text) in all {
         let committed = text.and_then(|text| DateTime::parse_from_str(&text, "%Y-%m-%d %H:%M:%S%.f%#z").ok());
-        let committed = committed.ok_or_else(|| {
-            damaged(state.path, format!("the time of its snapshot {snapshot} is not understood"))
-        })?;
+        let committed = committed
+            .ok_or_else(|| damaged(state.path, format!("its snapshot {snapshot} has an invalid time")))?;
         if committed.to_utc() <= time {
             return Ok(Some(snapshot));
         }
@@ -293,7 +292,7 @@ fn data_path(state: &State<'_>) -> Result<String, Error> {
         "SELECT substr(value, 1, {MAX_TEXT}) FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL"
     );
     let found: Vec<String> = state.rows(&sql, &[], 1, |row| row.get(0))?;
-    found.into_iter().next().ok_or_else(|| damaged(state.path, "it does not say where its files are"))
+    found.into_iter().next().ok_or_else(|| damaged(state.path, "it has no data path"))
 }
 
 fn columns(state: &State<'_>, (table, snapshot): (i64, i64)) -> Result<Vec<ColumnRow>, Error> {
@@ -444,12 +443,9 @@ fn mappings(state: &State<'_>, table: i64, files: &[FileRow]) -> Result<BTreeMap
         match kinds.iter().find(|(mapping, _)| *mapping == wanted) {
             Some((_, kind)) if kind == "map_by_name" => {}
             Some((_, kind)) => {
-                return Err(damaged(
-                    state.path,
-                    format!("it finds columns by {kind:?}, which is not known here"),
-                ));
+                return Err(damaged(state.path, format!("unknown kind of column mapping {kind:?}")));
             }
-            None => return Err(damaged(state.path, format!("it lacks the names of mapping {wanted}"))),
+            None => return Err(damaged(state.path, format!("it lacks the column mapping {wanted}"))),
         }
         let names = state.rows(&sql, &[wanted], MAX_COLUMNS, |row| {
             Ok(NameRow {

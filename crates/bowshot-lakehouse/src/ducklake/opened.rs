@@ -279,10 +279,10 @@ impl DuckLake {
         Error::Lake {
             path: self.place.catalog.clone(),
             detail: format!(
-                "the lake `{name}` has no such snapshot: the first is {first}, and the last is {last}"
+                "snapshot not found in the lake `{name}`: the first is {first}, the last is {last}"
             ),
             kind: ErrorKind::NotFound,
-            hint: "snapshots have numbers from 0 on and a time, and the writer may have expired old ones",
+            hint: "name a snapshot by its number or time; older ones may have expired",
         }
     }
 
@@ -291,10 +291,10 @@ impl DuckLake {
         Error::Lake {
             path: self.place.catalog.clone(),
             detail: format!(
-                "the table `{schema}.{table}` was not there at snapshot {snapshot} of the lake `{lake}`"
+                "the table `{schema}.{table}` does not exist in snapshot {snapshot} of the lake `{lake}`"
             ),
             kind: ErrorKind::NotFound,
-            hint: "name a snapshot at which it was there, or none for the table as it is now",
+            hint: "name another snapshot, or none for the current table",
         }
     }
 
@@ -310,9 +310,9 @@ impl DuckLake {
     fn view(&self, name: &LakeName) -> Error {
         Error::Lake {
             path: self.place.catalog.clone(),
-            detail: format!("`{}.{}` is a view, written in the dialect of DuckDB", name.schema, name.table),
+            detail: format!("`{}.{}` is a view in DuckDB's dialect", name.schema, name.table),
             kind: ErrorKind::Unsupported,
-            hint: "views of a lake are not read: make one here with CREATE VIEW",
+            hint: "views of a lake are not supported: create one here with CREATE VIEW",
         }
     }
 

@@ -49,7 +49,7 @@ impl Roots {
     /// Says which place is none, or has not been opened.
     pub(super) fn new(catalog: &Path, data_path: &str, named: &Named) -> Result<Self, String> {
         let folder = fs::canonicalize(catalog).ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        let folder = folder.ok_or("its folder is not there")?;
+        let folder = folder.ok_or("its folder does not exist")?;
         let data = match &named.data_path {
             Some(path) => path.clone(),
             None => folder.join(of_this_machine(data_path).ok_or_else(|| elsewhere(data_path))?),
@@ -112,15 +112,15 @@ impl Roots {
 }
 
 fn not_opened(path: &Path) -> String {
-    format!("`{}` is in no place that the operator has opened", path.display())
+    format!("`{}` is outside of the folders that the operator allows", path.display())
 }
 
 fn outside(name: &str) -> String {
-    format!("it names `{name}`, which is not below its data path")
+    format!("`{name}` is not below its data path")
 }
 
 fn elsewhere(name: &str) -> String {
-    format!("it names `{name}`, and files in object stores and on other machines are not read for it")
+    format!("`{name}` is not on this machine; remote files of a lake are not supported")
 }
 
 /// A folder without links.
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(new("files/", Named::default()).unwrap(), lake.join("files"));
         let elsewhere = other.display().to_string();
         assert!(new(&elsewhere, Named::default()).unwrap_err().contains("folder of the catalog"));
-        assert!(new("s3://bucket/x", Named::default()).unwrap_err().contains("object stores"));
+        assert!(new("s3://bucket/x", Named::default()).unwrap_err().contains("remote files"));
         let named = Named { data_path: Some(other.clone()), ..Named::default() };
         assert_eq!(new("s3://bucket/x", named.clone()).unwrap(), other);
         let attached = |within: &Path| Some(vec![within.to_path_buf()]);

@@ -27,7 +27,7 @@ pub(super) fn deleted(file: &Arc<DataFile>, snapshot: i64, count: &mut Count) ->
         let by = whole(batch, SNAPSHOT, file)?;
         for (row, place) in place.iter().enumerate() {
             let place =
-                place.ok_or_else(|| Error::corrupt(file.path(), "a deleted row without its place"))?;
+                place.ok_or_else(|| Error::corrupt(file.path(), "a deleted row without its position"))?;
             let is_later = by.as_ref().is_some_and(|by| by.is_valid(row) && by.value(row) > snapshot);
             if !is_later {
                 places.push(place);
@@ -43,13 +43,14 @@ pub(super) fn later(file: &Arc<DataFile>, snapshot: i64, count: &mut Count) -> R
     let (mut places, mut next) = (Vec::new(), 0_i64);
     each(file, &[SNAPSHOT], |batch, rows| {
         let Some(by) = whole(batch, SNAPSHOT, file)? else {
-            let detail = "rows of several snapshots, and does not say which, so that only the newest is read"
-                .to_owned();
+            let detail =
+                "rows of several snapshots without their numbers: only the newest snapshot can be read"
+                    .to_owned();
             return Err(Error::Unsupported { path: file.path().to_path_buf(), detail });
         };
         let before = places.len();
         for (place, by) in (next..).zip(by.iter()) {
-            let by = by.ok_or_else(|| Error::corrupt(file.path(), "a row without its snapshot"))?;
+            let by = by.ok_or_else(|| Error::corrupt(file.path(), "a row without its snapshot number"))?;
             if by > snapshot {
                 places.push(place);
             }

@@ -82,7 +82,7 @@ fn rows_in_a_layout_that_is_not_known_are_refused() {
     let state = catalog.state().unwrap();
     let name = LakeName { schema: "main".to_owned(), table: "t".to_owned() };
     let error = metadata::described(&state, &name, 5, 10).unwrap_err();
-    assert!(error.to_string().contains("not known here"), "{error}");
+    assert!(error.to_string().contains("unknown layout"), "{error}");
 }
 
 #[test]

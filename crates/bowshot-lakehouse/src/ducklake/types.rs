@@ -80,20 +80,19 @@ impl Columns {
 }
 
 fn number_of(row: &ColumnRow) -> Result<i32, String> {
-    i32::try_from(row.number).map_err(|_| format!("column `{}` has the number {}", row.name, row.number))
+    i32::try_from(row.number).map_err(|_| format!("column `{}` has the invalid id {}", row.name, row.number))
 }
 
 fn column(row: &ColumnRow, children: &Children<'_>) -> Result<LakeColumn, String> {
     let number = number_of(row)?;
     let field = field(row, children, MAX_DEPTH)
-        .map_err(|unknown| format!("column `{}` has the type {unknown}, which is not read", row.name))?;
+        .map_err(|unknown| format!("column `{}` has the unsupported type {unknown}", row.name))?;
     let default = match &row.default {
         None => ScalarValue::try_from(field.data_type()).map_err(|error| error.to_string()),
         Some(text) => value(text, field.data_type()),
     };
-    let default = default.map_err(|error| {
-        format!("column `{}` has a value of before it was added that is not read: {error}", row.name)
-    })?;
+    let default = default
+        .map_err(|error| format!("column `{}` has an unsupported initial default: {error}", row.name))?;
     Ok(LakeColumn { field, number, default })
 }
 
@@ -195,7 +194,7 @@ mod tests {
         for unknown in ["interval", "timetz", "variant", "geometry", "decimal(50,2)", "list", "struct", "map"]
         {
             let error = Columns::of(&[row(1, "c", unknown, None)]).unwrap_err();
-            assert!(error.contains("`c`") && error.contains("not read"), "{error}");
+            assert!(error.contains("`c`") && error.contains("unsupported"), "{error}");
         }
         assert!(Columns::of(&[row(1, "c", "int8", None), row(2, "c", "int8", None)]).is_err());
         assert!(Columns::of(&[row(1 << 40, "c", "int8", None)]).is_err());

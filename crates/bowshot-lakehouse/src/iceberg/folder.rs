@@ -172,7 +172,7 @@ impl Look {
             state.current = Some(Loaded { current: current.clone(), metadata, snapshot: None });
         }
         let State { current: Some(loaded), known, earlier, .. } = state else {
-            return Err(Error::corrupt(&current.path, "its metadata are gone"));
+            return Err(Error::corrupt(&current.path, "its metadata file does not exist"));
         };
         if let Some(as_of) = self.as_of {
             let snapshot = self.earlier(&folder, loaded, as_of, (&*known, earlier))?;

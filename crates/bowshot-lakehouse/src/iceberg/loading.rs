@@ -59,7 +59,7 @@ impl Loading<'_> {
     /// The state, with the files that are known already and those that are known then.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let fields = self.metadata.fields(self.earlier);
-        let fields = fields.ok_or_else(|| self.corrupt("the schema of its state is not there"))?;
+        let fields = fields.ok_or_else(|| self.corrupt("the schema of its snapshot does not exist"))?;
         let columns = types::columns(fields).map_err(|unknown| self.unsupported(unknown))?;
         let entries = self.entries()?.into_iter().map(|entry| self.with_partition(entry, &columns));
         let entries = entries.collect::<Result<Vec<Entry>, Error>>()?;
@@ -95,7 +95,10 @@ impl Loading<'_> {
         let Some(state) = state else { return Ok(Vec::new()) };
         let manifests = match &state.manifest_list {
             Some(list) => {
-                let list = self.open(&[list])?.pop().ok_or_else(|| self.corrupt("its list is gone"))?;
+                let list = self
+                    .open(&[list])?
+                    .pop()
+                    .ok_or_else(|| self.corrupt("its manifest list does not exist"))?;
                 manifest::list(&list, self.max_files)?
             }
             None => {
@@ -107,7 +110,7 @@ impl Loading<'_> {
         };
         let (mut entries, mut named) = (Vec::new(), HashSet::new());
         if let Some(twice) = manifests.iter().find(|manifest| !named.insert(&manifest.path)) {
-            return Err(self.corrupt(format!("its manifest `{}` is named twice", twice.path)));
+            return Err(self.corrupt(format!("its manifest `{}` is listed twice", twice.path)));
         }
         let at_once = if matches!(self.folder, FolderView::Remote(_)) { PARALLEL_MANIFESTS } else { 1 };
         for some in manifests.chunks(at_once) {
@@ -121,7 +124,7 @@ impl Loading<'_> {
         }
         match entries.iter().find(|entry| !is_read(entry)) {
             Some(other) => Err(self.unsupported(format!(
-                "`{}` of the format {}, of which Parquet is read, and Puffin for deletion vectors",
+                "`{}` in the format {}; only Parquet is supported, and Puffin for deletion vectors",
                 other.path, other.format
             ))),
             None => Ok(entries),
@@ -159,7 +162,7 @@ impl Loading<'_> {
             if let Some(vector) = &entry.vector {
                 let range = u64::try_from(vector.offset).ok().zip(u64::try_from(vector.size).ok());
                 let range = range.and_then(|(offset, size)| Some(offset..offset.checked_add(size)?));
-                let range = range.ok_or_else(|| self.corrupt("a deletion vector is nowhere"))?;
+                let range = range.ok_or_else(|| self.corrupt("a deletion vector has no location"))?;
                 let of = (vector.of.as_str(), entry.sequence);
                 deleted.places.read_vector((&file, range), of, &mut deleted.count)?;
                 continue;

@@ -148,7 +148,7 @@ pub(super) fn entries(file: &Arc<DataFile>, manifest: &Manifest, most: usize) ->
             1 => Content::DeletedPlaces,
             2 => Content::DeletedValues,
             other => {
-                return Err(Error::corrupt(table.path, format!("content of the unknown kind {other}")));
+                return Err(Error::corrupt(table.path, format!("unknown content type {other}")));
             }
         };
         let (first_row, rows) = (files.whole("first_row_id", row)?, files.whole("record_count", row)?);
@@ -230,7 +230,7 @@ impl Columns<'_> {
 
     fn nested(&self, name: &str) -> Result<Columns<'_>, Error> {
         let found = self.find(name)?.as_struct_opt().cloned();
-        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no record"));
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is not a record"));
         Ok(Columns { columns: found.ok_or_else(strange)?, path: self.path })
     }
 
@@ -351,7 +351,7 @@ impl Columns<'_> {
         let Some(column) = self.columns.column_by_name(name).filter(|column| column.is_valid(row)) else {
             return Ok(map);
         };
-        let strange = || Error::corrupt(self.path, format!("its field `{name}` is no map"));
+        let strange = || Error::corrupt(self.path, format!("its field `{name}` is not a map"));
         let pairs = column.as_list_opt::<i32>().map(|list| list.value(row)).ok_or_else(strange)?;
         let columns = pairs.as_struct_opt().cloned().ok_or_else(strange)?;
         let pairs = Columns { columns, path: self.path };

@@ -135,7 +135,7 @@ impl TableMetadata {
             unpacked.map_err(|error| Error::io(&path, error))?;
         }
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(Error::corrupt(&path, "it is too large for the metadata of a table"));
+            return Err(Error::corrupt(&path, "it is too large for table metadata"));
         }
         let metadata: Self = serde_json::from_slice(&bytes).map_err(|error| Error::corrupt(&path, error))?;
         metadata.check(&path)?;
@@ -169,7 +169,7 @@ impl TableMetadata {
     pub(super) fn current(&self) -> Result<Option<&Snapshot>, String> {
         let Some(current) = self.current_snapshot_id.filter(|id| *id >= 0) else { return Ok(None) };
         let found = self.snapshot(current);
-        found.map(Some).ok_or_else(|| format!("its current snapshot {current} is not there"))
+        found.map(Some).ok_or_else(|| format!("its current snapshot {current} does not exist"))
     }
 
     /// The state of this number, if it is kept.
@@ -212,10 +212,10 @@ pub(super) fn newest(folder: &FolderView, pool: &Arc<HandlePool>) -> Result<Stri
     found.retain(|(number, _)| Some(*number) == wanted);
     match found.as_slice() {
         [(_, name)] => Ok(format!("{FOLDER}/{name}")),
-        [] => Err(Error::corrupt(&folder.path(FOLDER), "the metadata file that is current is not there")),
+        [] => Err(Error::corrupt(&folder.path(FOLDER), "the current metadata file does not exist")),
         [(number, _), ..] => {
             let detail = format!(
-                "{} metadata files of number {number}, of which only the table's catalog knows which one counts",
+                "{} metadata files of version {number}: only the table's catalog knows the current one",
                 found.len()
             );
             Err(Error::Unsupported { path: folder.path(FOLDER), detail })

@@ -41,8 +41,8 @@ fn of_field(
         _ => return Ok(value),
     };
     value.cast_to(&wanted).map_err(|error| {
-        let of = column.map_or("a column that is gone", |column| column.field.name().as_str());
-        format!("a value of `{kind}` that files are grouped by is none of `{of}`: {error}")
+        let of = column.map_or("a dropped column", |column| column.field.name().as_str());
+        format!("invalid partition value of type `{kind}`, expected `{of}`: {error}")
     })
 }
 

@@ -8,7 +8,7 @@ use crate::table_folder::FolderView;
 /// # Errors
 /// Says what is wrong with a name that is not below the folder.
 pub(super) fn below(name: &str, location: &str, folder: &FolderView) -> Result<String, String> {
-    let outside = || format!("its metadata name `{name}`, which is not in the folder of the table");
+    let outside = || format!("its metadata refer to `{name}`, which is not in the folder of the table");
     let location = location.trim_end_matches('/');
     let moved = name.strip_prefix(location).filter(|_| !location.is_empty());
     let rest = match moved.and_then(|rest| rest.strip_prefix('/')) {

@@ -27,8 +27,8 @@ pub(super) fn state_at<'m>(
         }
         AsOf::Time(time) => {
             let id = current_at(metadata, time.timestamp_millis())
-                .ok_or_else(|| no_state(format!("had no state that is known at {time}")))?;
-            let gone = || no_state(format!("keeps the snapshot {id} of {time} no more"));
+                .ok_or_else(|| no_state(format!("has no snapshot of {time}, or it has expired")))?;
+            let gone = || no_state(format!("no longer has the snapshot {id} of {time}"));
             metadata.snapshot(id).ok_or_else(gone)
         }
     }
@@ -67,7 +67,7 @@ fn kept(metadata: &TableMetadata) -> String {
     };
     let named: Vec<String> = states.iter().take(MOST_NAMED).map(shown).collect();
     match named.len() {
-        0 => "nothing was ever written to it".to_owned(),
+        0 => "it has no snapshots".to_owned(),
         count if count < states.len() => {
             format!("the last of its {} snapshots are {}", states.len(), named.join(", "))
         }
@@ -122,6 +122,6 @@ mod tests {
         assert!(detail.contains("no snapshot 7") && kept.contains("30 of 1970-01-01T00:00:03.000Z"));
         assert!(refused(AsOf::Version(u64::MAX)).to_string().contains("no snapshot"));
         let expired = refused(AsOf::Time(DateTime::from_timestamp_millis(1600).unwrap()));
-        assert!(expired.to_string().contains("keeps the snapshot 15"), "{expired}");
+        assert!(expired.to_string().contains("no longer has the snapshot 15"), "{expired}");
     }
 }

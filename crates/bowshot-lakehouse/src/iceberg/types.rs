@@ -31,9 +31,8 @@ pub(super) fn write_defaults(
     columns: &[LakeColumn],
 ) -> Result<Vec<ScalarValue>, String> {
     let of_column = |(field, column): (&IcebergField, &LakeColumn)| {
-        default_of(field.write_default.as_ref(), column.field.data_type()).map_err(|detail| {
-            format!("column `{}` has a write default that is not known: {detail}", field.name)
-        })
+        default_of(field.write_default.as_ref(), column.field.data_type())
+            .map_err(|detail| format!("column `{}` has an unsupported write default: {detail}", field.name))
     };
     fields.iter().zip(columns).map(of_column).collect()
 }
@@ -67,9 +66,9 @@ fn add_with_default(data_type: &IcebergType, found: &mut HashSet<i32>) {
 fn column(field: &IcebergField) -> Result<LakeColumn, String> {
     let name = field.name.as_str();
     let arrow = arrow_field(field)
-        .map_err(|unknown| format!("column `{name}` has the type {unknown}, which is not read"))?;
+        .map_err(|unknown| format!("column `{name}` has the unsupported type {unknown}"))?;
     let default = default_of(field.initial_default.as_ref(), arrow.data_type())
-        .map_err(|detail| format!("column `{name}` has an initial default that is not read: {detail}"))?;
+        .map_err(|detail| format!("column `{name}` has an unsupported initial default: {detail}"))?;
     Ok(LakeColumn { field: arrow, number: field.id, default })
 }
 
@@ -192,7 +191,7 @@ mod tests {
             r#""fixed[0]""#,
             r#""fixed[2000000000]""#,
         ] {
-            assert!(of(unknown).unwrap_err().contains("not read"), "{unknown}");
+            assert!(of(unknown).unwrap_err().contains("unsupported"), "{unknown}");
         }
     }
 

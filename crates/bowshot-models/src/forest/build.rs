@@ -51,7 +51,7 @@ impl<T: Number, S: Number> Builder<T, S> {
         within("features", features, limits::FEATURES)?;
         within("outputs", base.len(), limits::OUTPUTS)?;
         if base.is_empty() {
-            return Err(Error::damaged("it gives nothing"));
+            return Err(Error::damaged("it has no outputs"));
         }
         let forest = Forest {
             nodes: Vec::new(),
@@ -78,7 +78,7 @@ impl<T: Number, S: Number> Builder<T, S> {
         within("trees", self.forest.trees.len() + 1, limits::TREES)?;
         let outputs = self.forest.base.len();
         if tree.weights.iter().any(|(output, _)| *output >= outputs) {
-            return Err(Error::damaged("a leaf adds to an output that there is not"));
+            return Err(Error::damaged("a leaf has an output out of range"));
         }
         let output = common_output(tree);
         let root = self.forest.nodes.len();
@@ -90,12 +90,10 @@ impl<T: Number, S: Number> Builder<T, S> {
         while let Some((from, to, depth)) = open.pop() {
             deepest = deepest.max(depth);
             within("levels in a tree", depth, limits::DEPTH)?;
-            let node = tree
-                .nodes
-                .get(from)
-                .ok_or_else(|| Error::damaged("a tree names a node that it does not have"))?;
+            let node =
+                tree.nodes.get(from).ok_or_else(|| Error::damaged("a tree refers to a missing node"))?;
             if std::mem::replace(&mut seen[from], true) {
-                return Err(Error::damaged("a tree comes back to a node"));
+                return Err(Error::damaged("a tree reaches a node twice"));
             }
             match node {
                 Node::Leaf(weights) => self.leaf(to, tree, weights, output)?,
@@ -137,7 +135,7 @@ impl<T: Number, S: Number> Builder<T, S> {
     fn check_feature(&self, feature: usize) -> Result<()> {
         if feature >= self.forest.features {
             let (asked, features) = (feature + 1, self.forest.features);
-            return Err(Error::damaged(format!("a tree asks for feature {asked} of {features}")));
+            return Err(Error::damaged(format!("a tree uses feature {asked} of {features}")));
         }
         Ok(())
     }
@@ -152,7 +150,7 @@ impl<T: Number, S: Number> Builder<T, S> {
         let weights = tree
             .weights
             .get(range.clone())
-            .ok_or_else(|| Error::damaged("a leaf names weights that there are not"))?;
+            .ok_or_else(|| Error::damaged("a leaf refers to missing weights"))?;
         let mut threshold = T::default();
         if output.is_some() {
             for (_, weight) in weights {
@@ -199,5 +197,5 @@ fn common_output<T, S>(tree: &Described<'_, T, S>) -> Option<usize> {
 }
 
 fn small(place: usize) -> Result<u32> {
-    u32::try_from(place).map_err(|_| Error::damaged("a place in the model is too large"))
+    u32::try_from(place).map_err(|_| Error::damaged("an index in the model is too large"))
 }

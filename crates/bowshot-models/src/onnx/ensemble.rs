@@ -39,11 +39,11 @@ pub(super) fn read(node: &Operator<'_>, features: usize) -> Result<Ensemble> {
         (Some("SUM") | None, None) | (None, Some(1)) => false,
         (Some("AVERAGE"), _) | (None, Some(0)) => true,
         (Some(other), _) => {
-            return Err(Error::unsupported(format!("ONNX trees aggregated by `{other}` are not evaluated")));
+            return Err(Error::unsupported(format!("ONNX trees aggregated by `{other}` are not supported")));
         }
         (None, Some(other)) => {
             return Err(Error::unsupported(format!(
-                "ONNX trees aggregated by number {other} are not evaluated"
+                "ONNX trees with the aggregate function {other} are not supported"
             )));
         }
     };
@@ -64,7 +64,7 @@ fn classifier(node: &Operator<'_>, features: usize, operator: String) -> Result<
     };
     within("outputs", classes.count(), limits::OUTPUTS)?;
     if classes.count() < 2 {
-        return Err(Error::unsupported("ONNX classifiers of fewer than two classes are not evaluated"));
+        return Err(Error::unsupported("ONNX classifiers of fewer than two classes are not supported"));
     }
     let ids = node.integers("class_ids");
     // Two classes of which one has weights: these are of the second, whatever number they have.
@@ -73,7 +73,7 @@ fn classifier(node: &Operator<'_>, features: usize, operator: String) -> Result<
     let link = link(node)?;
     if binary && link == Link::Identity && node.floats("class_weights").iter().any(|weight| *weight < 0.0) {
         return Err(Error::unsupported(
-            "ONNX classifiers that give scores instead of probabilities are not evaluated",
+            "ONNX classifiers with scores instead of probabilities are not supported",
         ));
     }
     let base = match node.floats("base_values") {
@@ -98,9 +98,9 @@ fn link(node: &Operator<'_>) -> Result<Link> {
         (Some("NONE") | None, None) | (None, Some(0)) => Ok(Link::Identity),
         (Some("LOGISTIC"), _) | (None, Some(2)) => Ok(Link::Sigmoid(1.0)),
         (Some("SOFTMAX"), _) | (None, Some(1)) => Ok(Link::Softmax),
-        (Some(other), _) => Err(Error::unsupported(format!("ONNX' `{other}` after trees is not evaluated"))),
+        (Some(other), _) => Err(Error::unsupported(format!("ONNX' `{other}` after trees is not supported"))),
         (None, Some(other)) => {
-            Err(Error::unsupported(format!("ONNX' transformation {other} after trees is not evaluated")))
+            Err(Error::unsupported(format!("ONNX' post transform {other} after trees is not supported")))
         }
     }
 }
@@ -129,14 +129,16 @@ fn forest<T: Number>(trees: &Trees, features: usize, sums: Sums) -> Result<Fores
     let mut builder = Builder::new(features, sums.base)?;
     for (index, root) in trees.roots.iter().enumerate() {
         let end = trees.roots.get(index + 1).copied().unwrap_or(trees.nodes.len());
-        let own =
-            trees.nodes.get(*root..end).ok_or_else(|| Error::damaged("trees are not one after the other"))?;
+        let own = trees
+            .nodes
+            .get(*root..end)
+            .ok_or_else(|| Error::damaged("the nodes of a tree are not contiguous"))?;
         let nodes: Vec<Node<T>> = own.iter().map(|node| moved(node, *root)).collect::<Result<_>>()?;
         let (first, end) = own_weights(own);
         let weights = trees
             .weights
             .get(first..end)
-            .ok_or_else(|| Error::damaged("a leaf names weights that there are not"))?;
+            .ok_or_else(|| Error::damaged("a leaf refers to missing weights"))?;
         let nodes: Vec<Node<T>> = nodes.into_iter().map(|node| rebased(node, first)).collect();
         builder.add(&Described { nodes: &nodes, root: 0, weights })?;
     }
@@ -170,7 +172,7 @@ fn moved<T: Number>(node: &Node<f64>, root: usize) -> Result<Node<T>> {
         Node::Leaf(range) => Node::Leaf(range.clone()),
         Node::Split { feature, test, missing_left, left, right } => {
             let place = |at: &usize| {
-                at.checked_sub(root).ok_or_else(|| Error::damaged("a tree names a node of another one"))
+                at.checked_sub(root).ok_or_else(|| Error::damaged("a tree refers to a node of another tree"))
             };
             let test = match test {
                 Test::Below(value) => Test::Below(T::of(*value)),
@@ -209,7 +211,7 @@ fn trees_by_number(node: &Operator<'_>, kind: &str, outputs: usize, binary: bool
     let mut roots = Vec::new();
     for (at, key) in tree_ids.iter().zip(node_ids).enumerate() {
         if places.insert(key, at).is_some() {
-            return Err(Error::damaged("two nodes have the same number"));
+            return Err(Error::damaged("two nodes have the same id"));
         }
         if at == 0 || tree_ids[at - 1] != *key.0 {
             roots.push(at);
@@ -241,7 +243,7 @@ fn trees_by_number(node: &Operator<'_>, kind: &str, outputs: usize, binary: bool
             places
                 .get(&(&tree_ids[at], id))
                 .copied()
-                .ok_or_else(|| Error::damaged("a tree names a node that it does not have"))
+                .ok_or_else(|| Error::damaged("a tree refers to a missing node"))
         };
         let split = Split {
             feature: place_at(features, at)?,
@@ -275,10 +277,10 @@ fn leaf_weights(
     for (at, weight) in weights.iter().enumerate() {
         let place = places
             .get(&(&trees[at], &nodes[at]))
-            .ok_or_else(|| Error::damaged("a weight of a node that there is not"))?;
+            .ok_or_else(|| Error::damaged("a weight of a missing node"))?;
         let output = if binary { 0 } else { usize::try_from(ids[at]).unwrap_or(usize::MAX) };
         if output >= outputs {
-            return Err(Error::damaged("a leaf adds to an output that there is not"));
+            return Err(Error::damaged("a leaf has an output out of range"));
         }
         leaves[*place].push((output, *weight));
     }
@@ -305,7 +307,7 @@ impl Split {
             "BRANCH_GTE" => (Test::Below(self.value), true),
             "BRANCH_EQ" => (Test::Equal(self.value), false),
             "BRANCH_NEQ" => (Test::Equal(self.value), true),
-            other => return Err(Error::unsupported(format!("ONNX' split `{other}` is not evaluated"))),
+            other => return Err(Error::unsupported(format!("ONNX' split `{other}` is not supported"))),
         };
         // "Not equal" is the one comparison that holds for a missing value.
         let missing_yes = self.missing_yes || mode == "BRANCH_NEQ";

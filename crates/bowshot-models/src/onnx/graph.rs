@@ -45,12 +45,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Model> {
     }
     for output in &graph.outputs {
         if !matches!(walk.values.get(output), Some(Value::Result)) {
-            return Err(Error::unsupported(format!("the ONNX output `{output}` is none of a tree ensemble")));
+            return Err(Error::unsupported(format!(
+                "the ONNX output `{output}` is not the output of a tree ensemble"
+            )));
         }
     }
-    let (ensemble, features) = walk.ensemble.ok_or_else(|| {
-        Error::unsupported("the ONNX model has no tree ensemble, which is what is evaluated")
-    })?;
+    let (ensemble, features) =
+        walk.ensemble.ok_or_else(|| Error::unsupported("the ONNX model has no tree ensemble"))?;
     Ok(Model::new(Parts {
         format: "onnx",
         objective: ensemble.operator,
@@ -68,13 +69,13 @@ fn inputs<'a>(graph: &Graph<'a>) -> Result<(HashMap<&'a str, Value>, usize)> {
     for input in &graph.inputs {
         if !NUMBERS.contains(&input.elements) {
             return Err(Error::unsupported(format!(
-                "the ONNX input `{}` takes no numbers, which is all that is evaluated",
+                "the ONNX input `{}` does not take numbers, and other inputs are not supported",
                 input.name
             )));
         }
         let width = input.width.ok_or_else(|| {
             Error::unsupported(format!(
-                "the ONNX input `{}` does not say how many columns it has: convert with a fixed width",
+                "the ONNX input `{}` has no fixed number of columns: convert the model with a fixed width",
                 input.name
             ))
         })?;
@@ -111,7 +112,7 @@ impl<'a> Walk<'a> {
             "ZipMap" | "Reshape" | "Flatten" | "Squeeze" if matches!(self.value(node, 0)?, Value::Result) => {
                 Ok(Value::Result)
             }
-            other => Err(Error::unsupported(format!("the ONNX operator `{other}` is not evaluated"))),
+            other => Err(Error::unsupported(format!("the ONNX operator `{other}` is not supported"))),
         }
     }
 
@@ -121,7 +122,7 @@ impl<'a> Walk<'a> {
             .get(at)
             .ok_or_else(|| Error::damaged(format!("`{}` has too few inputs", node.operator)))?;
         self.values.get(name).ok_or_else(|| {
-            Error::unsupported(format!("`{}` over a constant is not evaluated", node.operator))
+            Error::unsupported(format!("`{}` over a constant is not supported", node.operator))
         })
     }
 
@@ -129,7 +130,7 @@ impl<'a> Walk<'a> {
         match self.value(node, at)? {
             Value::Columns(columns) => Ok(columns),
             Value::Result => Err(Error::unsupported(format!(
-                "the ONNX operator `{}` behind an ensemble is not evaluated",
+                "the ONNX operator `{}` after an ensemble is not supported",
                 node.operator
             ))),
         }
@@ -158,7 +159,7 @@ impl<'a> Walk<'a> {
     fn computed(&self, node: &Node<'a>) -> Result<Value> {
         let constant = node.inputs.get(1).and_then(|name| self.graph.constants.get(name));
         let constant = constant.filter(|constant| !constant.values.is_empty()).ok_or_else(|| {
-            Error::unsupported(format!("`{}` without a constant is not evaluated", node.operator))
+            Error::unsupported(format!("`{}` without a constant is not supported", node.operator))
         })?;
         let columns = with_step(self.columns(node, 0)?.to_vec(), |at, count| {
             let number = of_column(&constant.values, at, count, 0.0)?;
@@ -175,7 +176,7 @@ impl<'a> Walk<'a> {
     fn imputed(&self, node: &Node<'a>) -> Result<Value> {
         let by = node.floats("imputed_value_floats");
         let Some(value) = node.floats("replaced_value_float").first() else {
-            return Err(Error::unsupported("the ONNX operator `Imputer` of whole numbers is not evaluated"));
+            return Err(Error::unsupported("the ONNX operator `Imputer` of integers is not supported"));
         };
         let columns = with_step(self.columns(node, 0)?.to_vec(), |at, count| {
             Ok(Step::Replace { value: *value, by: of_column(by, at, count, 0.0)? })
@@ -188,7 +189,7 @@ impl<'a> Walk<'a> {
         let columns = self.columns(node, 0)?;
         let places = node.inputs.get(1).and_then(|name| self.graph.constants.get(name));
         let places = places.ok_or_else(|| {
-            Error::unsupported("`ArrayFeatureExtractor` without constant places is not evaluated")
+            Error::unsupported("`ArrayFeatureExtractor` without constant indices is not supported")
         })?;
         within("features", places.values.len(), limits::FEATURES)?;
         let chosen = places
@@ -197,14 +198,13 @@ impl<'a> Walk<'a> {
             .map(|at| crate::value_tree::place(*at).and_then(|at| columns.get(at)).cloned());
         let chosen = chosen.collect::<Option<_>>();
         Ok(Value::Columns(
-            chosen
-                .ok_or_else(|| Error::damaged("`ArrayFeatureExtractor` names a column that there is not"))?,
+            chosen.ok_or_else(|| Error::damaged("`ArrayFeatureExtractor` refers to a missing column"))?,
         ))
     }
 
     fn ensemble(&mut self, node: &Node<'a>) -> Result<Value> {
         if self.ensemble.is_some() {
-            return Err(Error::unsupported("ONNX models of more than one tree ensemble are not evaluated"));
+            return Err(Error::unsupported("ONNX models of more than one tree ensemble are not supported"));
         }
         let columns = self.columns(node, 0)?.to_vec();
         self.ensemble = Some((ensemble::read(node, columns.len())?, columns));
@@ -228,6 +228,6 @@ fn of_column(numbers: &[f64], at: usize, columns: usize, absent: f64) -> Result<
         [] => Ok(absent),
         [number] => Ok(*number),
         numbers if numbers.len() == columns => Ok(numbers[at]),
-        _ => Err(Error::damaged("an operator has not one number for each column")),
+        _ => Err(Error::damaged("an operator needs one number for each column")),
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Screened<'a> {
     /// Refuses what is neither an operator nor known, and what is too much to be decoded.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(what) = self.odd {
-            return Err(Error::unsupported(format!("ONNX models with {what} are not evaluated")));
+            return Err(Error::unsupported(format!("ONNX models with {what} are not supported")));
         }
         self.check_trees()?;
         within("names and dimensions", self.parts + self.texts + self.text_bytes / 2, PARTS)?;
@@ -67,7 +67,7 @@ impl<'a> Screened<'a> {
     /// Refuses what is too much to be decoded of a tree ensemble, whose nodes have a text each.
     pub(super) fn check_trees(&self) -> Result<()> {
         if self.elsewhere {
-            return Err(Error::unsupported("ONNX models with numbers in another file are not evaluated"));
+            return Err(Error::unsupported("ONNX models with external data are not supported"));
         }
         within("attributes", self.attributes, ATTRIBUTES)?;
         within("constants", self.tensors, TENSORS)?;

@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
 
 /// What is said of bytes that no format begins with.
 pub(super) fn not_onnx() -> Error {
-    Error::damaged("it is neither XGBoost's JSON or UBJSON, nor LightGBM's text, nor ONNX")
+    Error::damaged("unknown format: expected XGBoost's JSON or UBJSON, LightGBM's text or ONNX")
 }
 
 impl<'a> Wire<'a> {

@@ -160,11 +160,11 @@ impl Client {
             return Err(Fault::Changed);
         }
         if answer.range != range {
-            return Err(Fault::Strange("it answers with another part of a file than was asked for"));
+            return Err(Fault::Strange("it returned another range of the file than requested"));
         }
         let bytes = answer.bytes().await.map_err(of_library)?;
         if bytes.len() as u64 != range.end - range.start {
-            return Err(Fault::Strange("it answers with more or fewer bytes than it says"));
+            return Err(Fault::Strange("its response does not have the announced length"));
         }
         Ok(bytes)
     }

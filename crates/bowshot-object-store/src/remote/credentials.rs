@@ -130,7 +130,7 @@ pub(super) fn open_with(
             _ => {
                 let key = KEYS.iter().find(|key| key.name == name);
                 let library = key.and_then(|key| key.library_name(url.scheme));
-                let library = library.ok_or_else(|| wrong("it has a key of another kind of stores"))?;
+                let library = library.ok_or_else(|| wrong("it has a key of another kind of store"))?;
                 if name == "endpoint" {
                     said.endpoint = Some(text.to_owned());
                 }
@@ -162,8 +162,8 @@ pub(super) fn check(settings: &PlaceSettings) -> Result<()> {
     for (name, value) in &settings.values {
         let key = known(&url, settings, name)?;
         if key.kind == Kind::Secret && !value.starts_with("env:") && !value.starts_with("file:") {
-            return Err(wrong(settings, name, "a secret is not written down here")
-                .with_hint("write `env:NAME` for a variable of the environment, or `file:PATH`"));
+            return Err(wrong(settings, name, "expected a reference to a secret, not the secret itself")
+                .with_hint("write `env:NAME` for an environment variable, or `file:PATH`"));
         }
     }
     Ok(())
@@ -174,7 +174,7 @@ fn known(url: &RemoteUrl, settings: &PlaceSettings, name: &str) -> Result<&'stat
     let found = known.iter().find(|key| key.name == name).copied();
     found.ok_or_else(|| {
         let names: Vec<&str> = known.iter().map(|key| key.name).collect();
-        wrong(settings, name, "it is not known").with_hint(format!("the keys are url, {}", names.join(", ")))
+        wrong(settings, name, "unknown key").with_hint(format!("the keys are url, {}", names.join(", ")))
     })
 }
 
@@ -441,7 +441,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 /// What a secret is, by where it lies; the reason never shows it.
 pub fn secret(place: &str) -> std::result::Result<String, String> {
     if let Some(name) = place.strip_prefix("env:") {
-        return std::env::var(name).map_err(|_| format!("the environment has no variable `{name}`"));
+        return std::env::var(name).map_err(|_| format!("the environment variable `{name}` is not set"));
     }
     let path = place.strip_prefix("file:").unwrap_or_default();
     let text = std::fs::read_to_string(path).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
@@ -450,7 +450,7 @@ pub fn secret(place: &str) -> std::result::Result<String, String> {
 
 pub(super) fn certificate(path: &str) -> std::result::Result<Certificate, String> {
     let pem = std::fs::read(Path::new(path)).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
-    Certificate::from_pem(&pem).map_err(|_| format!("`{path}` holds no certificate"))
+    Certificate::from_pem(&pem).map_err(|_| format!("`{path}` has no certificate"))
 }
 
 #[cfg(test)]

@@ -9,19 +9,19 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// There is no such object or bucket.
-    #[error("there is nothing of that name")]
+    #[error("it does not exist")]
     Missing,
     /// Another content than the one that was asked for.
-    #[error("it was changed or replaced meanwhile")]
+    #[error("it was changed or replaced in the meantime")]
     Changed,
     /// Somebody else has made it.
-    #[error("it is there already")]
+    #[error("it already exists")]
     Exists,
     /// The credentials are missing, wrong or not enough.
-    #[error("the store refuses the credentials of this server ({0})")]
+    #[error("the store rejected the credentials of this server ({0})")]
     Refused(u16),
     /// The same, of the credentials of the secret of this name.
-    #[error("the store refuses the credentials of the secret `{1}` ({0})")]
+    #[error("the store rejected the credentials of the secret `{1}` ({0})")]
     RefusedSecret(u16, String),
     /// No credentials could be had.
     #[error("there are no credentials for the store")]
@@ -30,10 +30,10 @@ pub enum Fault {
     #[error("{0}")]
     Unusable(String),
     /// No answer in time.
-    #[error("the store has not answered within {} s", .0.as_secs_f64())]
+    #[error("the store did not answer within {} s", .0.as_secs_f64())]
     Late(Duration),
     /// The store answers with an error.
-    #[error("the store answers with status {0}")]
+    #[error("the store returned status {0}")]
     Status(u16),
     /// No connection, or one that broke.
     #[error("the store cannot be reached, or the connection to it broke")]
@@ -42,9 +42,7 @@ pub enum Fault {
     #[error("the store cannot be used: {0}")]
     Strange(&'static str),
     /// A name below a folder that the library cannot say: with an empty part, `.`, `..` or a control character.
-    #[error(
-        "an object below it has an empty part (`a//b`), `.`, `..` or a control character in its name, which cannot be asked for"
-    )]
+    #[error("the name of an object below it has an empty part (`a//b`), `.`, `..` or a control character")]
     OddName,
     /// The server ends.
     #[error("the server ends")]
@@ -82,10 +80,10 @@ impl Fault {
         }
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         if has(&["non-partial response"]) {
-            return Self::Strange("it answers with a whole file where a part was asked for");
+            return Self::Strange("it returned a whole file instead of the requested range");
         }
         if has(&["Requested ", "Content-Range", "CONTENT_RANGE"]) {
-            return Self::Strange("it answers with another part of a file than was asked for");
+            return Self::Strange("it returned another range of the file than requested");
         }
         if has(&["169.254.169.254", "latest/api/token", "metadata.google.internal"]) {
             return Self::Credentials;
@@ -97,12 +95,12 @@ impl Fault {
             return Self::Credentials;
         }
         if has(&["HTTP redirect", "Received redirect"]) {
-            return Self::Strange("it sends to another region: set the region of the bucket");
+            return Self::Strange("it redirects to another region: set the region of the bucket");
         }
         if has(&["error sending request", "connection", "timed out", "timeout"]) {
             return Self::Connection;
         }
-        Self::Strange("its answer cannot be understood")
+        Self::Strange("it returned an invalid response")
     }
 
     /// For the file or folder at this address.
@@ -122,17 +120,17 @@ impl Fault {
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Refused(_) | Self::Credentials => {
-                "the operator gives credentials by the environment, a profile or `[[object_store.places]]`, and administrators by CREATE SECRET; see the guide `object-stores`"
+                "the operator can set credentials in the environment, a profile or `[[object_store.places]]`, administrators with CREATE SECRET; see the guide `object-stores`"
             }
             Self::RefusedSecret(..) => {
-                "an administrator makes the secret anew with CREATE OR REPLACE SECRET, or drops it; `system.secrets` has all of them"
+                "an administrator can replace the secret with CREATE OR REPLACE SECRET, or drop it; `system.secrets` lists all"
             }
             Self::Unusable(_) => {
-                "administrators see in `system.secrets` which secrets cannot be used; the guide `object-stores` has what each store needs"
+                "`system.secrets` shows administrators which secrets are invalid; the guide `object-stores` lists what each store needs"
             }
-            Self::OddName => "rename that object, or serve a folder that it is not in",
+            Self::OddName => "rename that object, or serve a folder without it",
             Self::Strange(_) => "check the address, the endpoint and the region of the store",
-            _ => "try again when the store answers; the log and `system.object_stores` tell more",
+            _ => "run the statement again later; see the log and `system.object_stores`",
         }
     }
 

@@ -84,8 +84,7 @@ impl RemoteFile {
         let Some(cache) = &self.client.shared.cache else {
             return Err(Error::Unsupported {
                 path: self.path.clone(),
-                detail: "Arrow files of object stores are read through the cache on disk, which is off"
-                    .to_owned(),
+                detail: "Arrow files in object stores need the disk cache, which is off".to_owned(),
             });
         };
         let mut fault = None;
@@ -100,13 +99,13 @@ impl RemoteFile {
             Ok(())
         });
         made.map_err(|error| {
-            fault.unwrap_or_else(|| Error::corrupt(&self.path, format!("no copy can be made: {error}")))
+            fault.unwrap_or_else(|| Error::corrupt(&self.path, format!("cannot make a local copy: {error}")))
         })
     }
 
     async fn read_here(self: Arc<Self>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, Error> {
         if ranges.iter().any(|range| range.end > self.content.size || range.start > range.end) {
-            return Err(Error::corrupt(&self.path, "it names bytes behind its end"));
+            return Err(Error::corrupt(&self.path, "it refers to bytes beyond its end"));
         }
         let wanted = self.wanted(ranges);
         let mut blocks = self.kept(&wanted).await?;
@@ -210,7 +209,7 @@ impl RemoteFile {
             return Ok(Bytes::new());
         }
         let (first, last) = (block_at(range.start), block_at(range.end - 1));
-        let lost = || Fault::Strange("a part of the answer is missing").at(&self.path);
+        let lost = || Fault::Strange("a part of the response is missing").at(&self.path);
         let piece = |number: u32| {
             let (block, bytes) = (self.block_range(number), blocks.get(&number)?);
             let from = usize::try_from(range.start.max(block.start) - block.start).ok()?;

@@ -83,7 +83,7 @@ impl ObjectFolder {
             let answer = way.stores.patient.get_opts(&location, GetOptions::default()).await;
             let answer = answer.map_err(|error| way.fault(&error))?;
             if answer.meta.size > MAX_SMALL_BYTES {
-                return Err(Fault::Strange("a file that should be small is not"));
+                return Err(Fault::Strange("a file is larger than its limit"));
             }
             let (e_tag, version) = (answer.meta.e_tag.clone(), answer.meta.version.clone());
             let bytes = answer.bytes().await.map_err(|error| way.fault(&error))?;
@@ -156,7 +156,7 @@ impl ObjectFolder {
         let found = self.client.shared.io.wait(async move { client.list(&prefix, limit).await });
         let found = found.and_then(|found| found).map_err(|fault| self.failed("list", below, &fault))?;
         if found.len() > limit {
-            return Err(self.failed("list", below, &Fault::Strange("it has more files than are listed")));
+            return Err(self.failed("list", below, &Fault::Strange("it has too many files")));
         }
         let named = found.iter().filter_map(|meta| {
             let name = self.name_of(&meta.location)?;
@@ -207,7 +207,7 @@ impl ObjectFolder {
         let shown = self.address_of(name);
         let failed = |error: io::Error| {
             Error::new(ErrorKind::Unavailable, format!("`{shown}` cannot be written: {error}"))
-                .with_hint("nothing of it is visible; run the statement again when the store answers")
+                .with_hint("it was not committed; run the statement again when the store answers")
         };
         let mut file = File::open(from).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
@@ -222,8 +222,8 @@ impl ObjectFolder {
         }
         match self.size(name)? {
             Some(there) if there == bytes => Ok(()),
-            Some(there) => Err(failed(io::Error::other(format!("it has {there} bytes, {bytes} were sent")))),
-            None => Err(failed(io::Error::other("the store has taken it, and does not have it"))),
+            Some(there) => Err(failed(io::Error::other(format!("it has {there} bytes, expected {bytes}")))),
+            None => Err(failed(io::Error::other("the store accepted it, and does not have it"))),
         }
     }
 
@@ -291,7 +291,7 @@ impl ObjectFolder {
     fn failed(&self, doing: &str, name: &str, fault: &Fault) -> Error {
         let place = if name.is_empty() { self.address() } else { self.address_of(name) };
         let reason = match fault {
-            Fault::Missing => "there is no such bucket".to_owned(),
+            Fault::Missing => "the bucket does not exist".to_owned(),
             other => other.to_string(),
         };
         Error::new(ErrorKind::Unavailable, format!("cannot {doing} `{place}`: {reason}"))

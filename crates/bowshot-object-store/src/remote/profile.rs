@@ -42,9 +42,7 @@ impl Credentials {
         match (read(&found.profile), profile) {
             (Some(_), _) => Ok(Some(found)),
             (None, None) => Ok(None),
-            (None, Some(name)) => {
-                Err(format!("there are no keys in the profile `{name}` of `~/.aws/credentials`"))
-            }
+            (None, Some(name)) => Err(format!("the profile `{name}` of `~/.aws/credentials` has no keys")),
         }
     }
 }

@@ -21,7 +21,7 @@ impl StoreScope {
     pub fn parse(text: &str) -> Result<Self, String> {
         RemoteUrl::parse(text).map(Self).map_err(|error| match error {
             crate::Error::Address { detail } => detail,
-            _ => "it is no address".to_owned(),
+            _ => "invalid URL".to_owned(),
         })
     }
 
@@ -99,15 +99,12 @@ pub(super) fn united<'a>(
             continue;
         };
         if own.expose().trim_end_matches('/') != configured.trim_end_matches('/') {
-            return Err(format!(
-                "its {} is another one than that of `[[object_store.places]]`",
-                key.to_uppercase()
-            ));
+            return Err(format!("its {} differs from that of `[[object_store.places]]`", key.to_uppercase()));
         }
         values.remove(key);
     }
     if values.get("endpoint").is_some_and(|endpoint| !secrets.permits(endpoint.expose())) {
-        return Err("its ENDPOINT is none that the operator has named".to_owned());
+        return Err("its ENDPOINT is not allowed".to_owned());
     }
     Ok((place, values))
 }

@@ -76,11 +76,8 @@ impl Remotes {
         let read = places(&options.read, "object_store.read")?;
         let exchange = places(&options.exchange, "object_store.exchange")?;
         if let Some(place) = exchange.iter().find(|place| place.scheme == Scheme::Web) {
-            return Err(Error::invalid(format!(
-                "`object_store.exchange`: nothing can be written to `{}`",
-                place.root
-            ))
-            .with_hint("name a bucket, as s3://bucket/prefix"));
+            return Err(Error::invalid(format!("`object_store.exchange`: cannot write to `{}`", place.root))
+                .with_hint("name a bucket, as s3://bucket/prefix"));
         }
         Ok(Arc::new(Self { options, read, exchange, open: Mutex::default() }))
     }
@@ -155,7 +152,7 @@ impl Remotes {
         let url = covered(&self.exchange, text).ok_or_else(denied)?;
         let is_place = self.exchange.contains(&url);
         if is_place || text.ends_with('/') || url.location.as_ref().is_empty() {
-            return Err(Error::invalid(format!("`{text}` names no file")));
+            return Err(Error::invalid(format!("`{text}` is not the name of a file")));
         }
         Ok(url)
     }
@@ -165,7 +162,7 @@ impl Remotes {
         let url = self.check_exchange(text)?;
         let source = RemoteSource::new(url.clone(), self.client(&url)?);
         source.single().map_err(Error::from)?.ok_or_else(|| {
-            Error::not_found(format!("`{text}` is not there")).with_hint("names are case-sensitive")
+            Error::not_found(format!("`{text}` does not exist")).with_hint("names are case-sensitive")
         })
     }
 
@@ -184,16 +181,16 @@ impl Remotes {
     pub fn folder(&self, text: &str) -> Result<ObjectFolder> {
         let url = RemoteUrl::parse(text).map_err(Error::from)?;
         if url.scheme == Scheme::Web {
-            return Err(Error::invalid(format!("nothing can be written to `{}`", url.root))
+            return Err(Error::invalid(format!("cannot write to `{}`", url.root))
                 .with_hint("name a bucket, as s3://bucket/prefix"));
         }
         let overlaps = |place: &&RemoteUrl| url.below(place).is_some() || place.below(&url).is_some();
         if let Some(place) = self.exchange.iter().find(overlaps) {
             return Err(Error::invalid(format!(
-                "every user may write to `{}/{}`, a place of `object_store.exchange`",
+                "every user may write to `{}/{}`, a location of `object_store.exchange`",
                 place.root, place.location
             ))
-            .with_hint("name a prefix that lies apart from those of COPY"));
+            .with_hint("name a prefix outside of those of COPY"));
         }
         let options = RemoteOptions { secrets: None, ..self.options.clone() };
         Ok(ObjectFolder::new(self.client_by(&url, &options)?, url.location))
@@ -230,7 +227,7 @@ impl Remotes {
         };
         if url.scheme != Scheme::S3 {
             return Err(Error::unsupported(format!(
-                "credentials that a catalog gives are used for S3, and `{}` is none",
+                "credentials from a catalog are supported for S3 only, not for `{}`",
                 url.root
             ))
             .with_hint(
@@ -272,7 +269,7 @@ impl Remotes {
 
     fn start(&self) -> Result<Shared> {
         let io = Io::start().map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "no threads for object stores can be started")
+            Error::new(ErrorKind::Unavailable, "cannot start the threads for object stores")
                 .with_source(error)
         })?;
         let cache = match &self.options.cache_folder {

@@ -204,10 +204,10 @@ impl Upload {
                 .with_hint("choose another name, or write `WITH (OVERWRITE true)`"),
             Fault::Missing => Error::new(
                 ErrorKind::Unavailable,
-                format!("`{shown}` cannot be written: there is no such bucket"),
+                format!("`{shown}` cannot be written: the bucket does not exist"),
             ),
             other => Error::new(ErrorKind::Unavailable, format!("`{shown}` cannot be written: {other}"))
-                .with_hint("nothing of the file is visible; try again when the store answers"),
+                .with_hint("the file was not created; run the statement again when the store answers"),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Drop for Upload {
             client.counted(async { upload.abort().await.map_err(|error| Fault::of(&error)) }).await
         });
         if let Err(fault) = taken_back.and_then(|done| done) {
-            tracing::warn!(path = %Path::new(&self.shown).display(), reason = %fault, "parts of a file that was given up stay in its bucket");
+            tracing::warn!(path = %Path::new(&self.shown).display(), reason = %fault, "cannot remove the parts of an aborted upload from its bucket");
         }
     }
 }

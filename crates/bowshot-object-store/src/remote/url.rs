@@ -57,18 +57,18 @@ impl RemoteUrl {
     /// When it is none. What might be a password in it is not repeated.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |detail: &str| Error::Address { detail: detail.to_owned() };
-        let (scheme, word, rest) = scheme_of(text).ok_or_else(|| wrong("it begins with no known scheme"))?;
+        let (scheme, word, rest) = scheme_of(text).ok_or_else(|| wrong("unknown scheme"))?;
         let (authority, key) = rest.split_once('/').unwrap_or((rest, ""));
         let is_container = scheme == Scheme::Azure && !authority.contains(':');
         if authority.contains('@') && !is_container {
-            return Err(wrong("credentials do not belong into an address"));
+            return Err(wrong("an address must not contain credentials"));
         }
         if authority.is_empty() || authority.chars().any(|c| c.is_whitespace() || c.is_control() || c == '?')
         {
-            return Err(wrong("it names no bucket or host"));
+            return Err(wrong("it has no bucket or host"));
         }
         if scheme == Scheme::Web && key.contains(['?', '#']) {
-            return Err(wrong("what stands behind `?` or `#` is not sent"));
+            return Err(wrong("an address must not contain `?` or `#`"));
         }
         let location = match scheme {
             Scheme::Web => Location::from_url_path(key),

@@ -155,7 +155,7 @@ impl RemoteView {
             match asked.next_if(|(of, _)| *of == place) {
                 Some((_, Ok(object))) => Ok(self.file(&object)),
                 Some((_, Err(fault))) => Err(fault.at(&self.path(name))),
-                None => Err(Error::corrupt(&self.path(name), "its name cannot be that of an object")),
+                None => Err(Error::corrupt(&self.path(name), "invalid name of an object")),
             }
         };
         names.iter().enumerate().map(of_name).collect()
@@ -164,7 +164,7 @@ impl RemoteView {
     /// The same of one object, for asynchronous callers.
     pub async fn head(&self, name: &str) -> Result<ObjectMeta, Error> {
         let location = Location::parse(self.location(name))
-            .map_err(|_| Error::corrupt(&self.path(name), "its name cannot be that of an object"))?;
+            .map_err(|_| Error::corrupt(&self.path(name), "invalid name of an object"))?;
         let client = Arc::clone(&self.folder.source.client);
         let asked = self.folder.source.client.shared.io.spawn(async move { client.head(&location).await });
         asked.done().await.and_then(|answer| answer).map_err(|fault| fault.at(&self.path(name)))

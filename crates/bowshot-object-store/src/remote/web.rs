@@ -90,7 +90,8 @@ impl WebClient {
             None => client,
         };
         let client = client.build();
-        let client = client.map_err(|_| Error::internal("there is no HTTP client for these settings"))?;
+        let client =
+            client.map_err(|_| Error::internal("cannot create an HTTP client with these settings"))?;
         Ok(Self { client: HttpClient::new(client), shared, patience })
     }
 
@@ -125,7 +126,7 @@ fn redirected(attempt: redirect::Attempt<'_>) -> redirect::Action {
 fn certificate(path: &str) -> Result<reqwest::Certificate> {
     let pem = std::fs::read(path);
     let pem = pem.map_err(|error| Error::invalid(format!("`{path}` cannot be read: {error}")))?;
-    reqwest::Certificate::from_pem(&pem).map_err(|_| Error::invalid(format!("`{path}` holds no certificate")))
+    reqwest::Certificate::from_pem(&pem).map_err(|_| Error::invalid(format!("`{path}` has no certificate")))
 }
 
 async fn attempts(
@@ -161,7 +162,7 @@ async fn once(client: &HttpClient, call: &Call) -> std::result::Result<Answer, F
     let mut bytes = BytesMut::new();
     while let Some(part) = body.try_next().await.map_err(|_| Fault::Connection)? {
         if bytes.len() + part.len() > call.most {
-            return Err(Fault::Strange("its answer is too large"));
+            return Err(Fault::Strange("its response is too large"));
         }
         bytes.extend_from_slice(&part);
     }
@@ -169,7 +170,7 @@ async fn once(client: &HttpClient, call: &Call) -> std::result::Result<Answer, F
 }
 
 fn request(call: &Call) -> std::result::Result<HttpRequest, Fault> {
-    const WRONG: Fault = Fault::Strange("it cannot be asked with these settings");
+    const WRONG: Fault = Fault::Strange("invalid settings of its HTTP client");
     let (method, body) = match &call.method {
         Method::Get => ("GET", None),
         Method::Delete => ("DELETE", None),

@@ -151,15 +151,15 @@ impl NewSecret {
                 (None, "scope") => "scope",
                 (None, "provider") if value.expose().eq_ignore_ascii_case("config") => continue,
                 (None, "provider") => {
-                    return Err(wrong("PROVIDER", "only `config` is known").with_hint(
-                        "credentials of the environment, of profiles and of the machine are used where no secret is about an address",
+                    return Err(wrong("PROVIDER", "expected `config`").with_hint(
+                        "where no secret matches an address, credentials of the environment, profiles and machine are used",
                     ));
                 }
                 // What is no key may be a value at the wrong place.
                 (None, _) => return Err(unknown_key(at, values.get("type"))),
             };
             if values.insert(key.to_owned(), value).is_some() {
-                return Err(wrong(&key.to_uppercase(), "it is said twice"));
+                return Err(wrong(&key.to_uppercase(), "it is set twice"));
             }
         }
         let kind = kind_of(&mut values)?;
@@ -168,8 +168,11 @@ impl NewSecret {
         let foreign =
             |key: &&String| !KEYS.iter().any(|known| known.name == **key && known.kinds.contains(&kind));
         if let Some(key) = values.keys().find(foreign) {
-            return Err(wrong(&key.to_uppercase(), &format!("a secret of type {} has none", kind.name()))
-                .with_hint(format!("the keys are {}", kind.keys())));
+            return Err(wrong(
+                &key.to_uppercase(),
+                &format!("a secret of type {} has no such key", kind.name()),
+            )
+            .with_hint(format!("the keys are {}", kind.keys())));
         }
         check_values(&mut values)?;
         check_whole(kind, &values)?;
@@ -184,8 +187,8 @@ impl NewSecret {
 
 /// The error for an endpoint that the operator has not named: whoever gives credentials says not where the server goes with them.
 fn foreign_endpoint() -> Error {
-    Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is none that the operator has named").with_hint(
-        "the operator names endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
+    Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is not allowed").with_hint(
+        "the operator can allow endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
     )
 }
 
@@ -196,7 +199,7 @@ fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the name of a secret has 1 to {MAX_NAME_CHARS} characters, without control characters"
+        "invalid name of a secret: expected 1 to {MAX_NAME_CHARS} characters, no control characters"
     )))
 }
 
@@ -207,7 +210,7 @@ fn wrong(key: &str, reason: &str) -> Error {
 fn unknown_key(at: usize, kind: Option<&Secret>) -> Error {
     let kind = kind.and_then(|kind| SecretKind::parse(kind.expose()));
     let keys = kind.map_or_else(|| "TYPE, SCOPE and those of the type".to_owned(), SecretKind::keys);
-    Error::invalid(format!("key {} of the secret is not known", at.saturating_add(1)))
+    Error::invalid(format!("unknown key {} of the secret", at.saturating_add(1)))
         .with_hint(format!("the keys are {keys}"))
 }
 
@@ -217,7 +220,7 @@ fn kind_of(values: &mut BTreeMap<String, Secret>) -> Result<SecretKind> {
         wrong("TYPE", "it is missing").with_hint(format!("write `TYPE s3`; the types are {}", all()))
     })?;
     SecretKind::parse(kind.expose())
-        .ok_or_else(|| wrong("TYPE", "it is not known").with_hint(format!("the types are {}", all())))
+        .ok_or_else(|| wrong("TYPE", "unknown type").with_hint(format!("the types are {}", all())))
 }
 
 /// Where credentials go, an address says, or a kind of stores. What is at that address is nobody's to say here.
@@ -226,7 +229,7 @@ fn check_scope(kind: SecretKind, scope: Option<&str>) -> Result<()> {
         return match kind {
             // A token is good for whoever gets it.
             SecretKind::Http => Err(wrong("SCOPE", "it is missing")
-                .with_hint("say which server gets the token, as in SCOPE 'https://example.org/files'")),
+                .with_hint("set the server that gets the token: SCOPE 'https://example.org/files'")),
             _ => Ok(()),
         };
     };
@@ -236,11 +239,12 @@ fn check_scope(kind: SecretKind, scope: Option<&str>) -> Result<()> {
     let Some(scheme) = kind.scheme() else { return check_database(kind, scope) };
     let place = StoreScope::parse(scope).map_err(|reason| wrong("SCOPE", &reason))?;
     if !place.is_of(scheme) {
-        return Err(wrong("SCOPE", &format!("it is no address of type {}", kind.name())));
+        return Err(wrong("SCOPE", &format!("it is not an address of type {}", kind.name())));
     }
     if place.is_overheard() {
-        return Err(wrong("SCOPE", "a token is not sent over connections that are not encrypted")
-            .with_hint("write `https://`"));
+        return Err(
+            wrong("SCOPE", "tokens are sent over encrypted connections only").with_hint("write `https://`")
+        );
     }
     Ok(())
 }
@@ -249,17 +253,17 @@ fn check_database(kind: SecretKind, scope: &str) -> Result<()> {
     let not = |reason: &str| Err(wrong("SCOPE", reason));
     let schemes = kind.database_schemes();
     let Some((scheme, rest)) = scope.split_once("://") else {
-        return not(&format!("it is no address that begins with `{}://`", schemes.join("://` or `")));
+        return not(&format!("expected an address that begins with `{}://`", schemes.join("://` or `")));
     };
     if !schemes.contains(&scheme.to_ascii_lowercase().as_str()) {
-        return not(&format!("it does not begin with `{}://`", schemes.join("://` or `")));
+        return not(&format!("expected an address that begins with `{}://`", schemes.join("://` or `")));
     }
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     if host.is_empty()
         || rest.contains(['@', '?', '#'])
         || rest.chars().any(|c| c.is_control() || c.is_whitespace())
     {
-        return not("it is a host with its port, and a database where needed, without anything else");
+        return not("expected a host, a port and at most a database");
     }
     if path.split('/').any(|part| part == "." || part == "..") {
         return not("its parts must not be `.` or `..`");
@@ -271,16 +275,19 @@ fn check_database(kind: SecretKind, scope: &str) -> Result<()> {
 fn check_values(values: &mut BTreeMap<String, Secret>) -> Result<()> {
     let bytes: usize = values.values().map(|value| value.expose().len()).sum();
     if bytes > MAX_BYTES {
-        return Err(Error::new(ErrorKind::LimitReached, format!("a secret has at most {MAX_BYTES} bytes")));
+        return Err(Error::new(
+            ErrorKind::LimitReached,
+            format!("a secret must not exceed {MAX_BYTES} bytes"),
+        ));
     }
     if let Some(style) = values.remove("url_style") {
         let hosted = match style.expose().to_ascii_lowercase().as_str() {
             "path" => "false",
             "vhost" => "true",
-            _ => return Err(wrong("URL_STYLE", "it is `path` or `vhost`")),
+            _ => return Err(wrong("URL_STYLE", "expected `path` or `vhost`")),
         };
         if values.insert("virtual_hosted".to_owned(), Secret::new(hosted)).is_some() {
-            return Err(wrong("URL_STYLE", "there is VIRTUAL_HOSTED too"));
+            return Err(wrong("URL_STYLE", "VIRTUAL_HOSTED is set too"));
         }
     }
     for (key, value) in values.iter() {
@@ -290,21 +297,21 @@ fn check_values(values: &mut BTreeMap<String, Secret>) -> Result<()> {
             "service_account" => check_service_account(text),
             _ if text.chars().any(char::is_control) => Err("it has control characters"),
             "region" if !of(text, |c| c.is_ascii_alphanumeric() || c == '-', 64) => {
-                Err("a region has letters, digits and `-`")
+                Err("expected letters, digits and `-`")
             }
             "account" if !of(text, |c| c.is_ascii_lowercase() || c.is_ascii_digit(), 24) => {
-                Err("an account has at most 24 lower-case letters and digits")
+                Err("expected at most 24 lower-case letters and digits")
             }
             "anonymous" | "virtual_hosted" if !matches!(text, "true" | "false") => {
-                Err("it is `true` or `false`")
+                Err("expected `true` or `false`")
             }
             "endpoint" if !text.starts_with("https://") && !text.starts_with("http://") => {
-                Err("it begins with `https://` or `http://`")
+                Err("expected `https://` or `http://`")
             }
             "access_key_id" | "session_token" | "bearer_token"
                 if !text.bytes().all(|byte| byte.is_ascii_graphic()) =>
             {
-                Err("it has characters that cannot be sent")
+                Err("it has invalid characters")
             }
             _ => Ok(()),
         };
@@ -321,7 +328,7 @@ fn of(text: &str, fits: impl Fn(char) -> bool, most: usize) -> bool {
 fn check_service_account(text: &str) -> std::result::Result<(), &'static str> {
     const NEEDED: [&str; 3] = ["client_email", "private_key", "private_key_id"];
     let Ok(serde_json::Value::Object(account)) = serde_json::from_str(text) else {
-        return Err("it is not the JSON of a service account's key");
+        return Err("expected the JSON key of a service account");
     };
     if !NEEDED.iter().all(|key| account.get(*key).is_some_and(serde_json::Value::is_string)) {
         return Err("it lacks `client_email`, `private_key` or `private_key_id`");

@@ -190,7 +190,7 @@ pub fn same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
 /// The error for a secret that is not there.
 pub fn not_there(name: &str) -> Error {
     Error::not_found(format!("secret `{name}` not found"))
-        .with_hint("administrators see all of them: `SELECT name, type, scope FROM system.secrets`")
+        .with_hint("administrators can list them: `SELECT name, type, scope FROM system.secrets`")
 }
 
 impl KeptSecret {
@@ -203,13 +203,13 @@ impl KeptSecret {
             values: Err(problem.to_owned()),
         };
         let Some((about, sealed)) = note::read(text) else {
-            return unreadable("its note in the catalog cannot be read");
+            return unreadable("its catalog entry cannot be read");
         };
         let place = about.scope.as_deref().filter(|_| about.kind.scheme().is_some()).map(StoreScope::parse);
         let Ok(place) = place.transpose() else { return unreadable("its scope cannot be read") };
         let opened = note::opened(name, &about, &sealed, cipher);
         if let Err(error) = &opened {
-            tracing::warn!(secret = name, reason = error.message(), "a secret cannot be opened");
+            tracing::warn!(secret = name, reason = error.message(), "a secret cannot be decrypted");
         }
         let values = opened.map_err(|error| error.message().to_owned());
         Self { name: name.to_owned(), text: text.to_owned(), about: Some(about), place, values }

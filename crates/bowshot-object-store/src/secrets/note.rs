@@ -81,7 +81,7 @@ pub(super) fn opened(
     cipher: &dyn SecretCipher,
 ) -> Result<BTreeMap<String, Secret>> {
     let opened = cipher.decrypt(&about.bound(name), sealed)?;
-    let none = || Error::new(ErrorKind::Corrupt, "what is sealed in it cannot be read");
+    let none = || Error::new(ErrorKind::Corrupt, "its encrypted values cannot be decoded");
     let Ok(Value::Object(values)) = serde_json::from_str(opened.expose()) else { return Err(none()) };
     let secret = |(key, value): (String, Value)| Some((key, Secret::new(value.as_str()?)));
     values.into_iter().map(secret).collect::<Option<_>>().ok_or_else(none)

@@ -125,7 +125,7 @@ fn users(entries: Vec<UserEntry>) -> Result<BTreeMap<String, User>, String> {
     let mut users = BTreeMap::new();
     for UserEntry { name, admin, attributes } in entries {
         if users.insert(checked(name.clone())?, User { admin, attributes }).is_some() {
-            return Err(format!("user `{name}` is there twice"));
+            return Err(format!("user `{name}` is defined twice"));
         }
     }
     Ok(users)
@@ -158,7 +158,7 @@ fn rights(
             }
             _ => {
                 return Err(
-                    "a grant is on one `table`, one `schema`, one `catalog` or one `model`".to_owned()
+                    "a grant needs exactly one of `table`, `schema`, `catalog` and `model`".to_owned()
                 );
             }
         };
@@ -168,7 +168,7 @@ fn rights(
         let given = if at.len() > 3 { of_model(&rights)? } else { rights_of(&rights)? };
         let of_columns = |right: &String| ["SELECT", "INSERT", "UPDATE"].contains(&right.as_str());
         if columns.is_some() && (at.len() != 3 || !given.iter().all(of_columns)) {
-            return Err("`columns` are for SELECT, INSERT and UPDATE on a table alone".to_owned());
+            return Err("`columns` is for SELECT, INSERT and UPDATE on a table only".to_owned());
         }
         if grantable && to.iter().any(|grantee| grantee == "public") {
             return Err("`grantable` cannot be set for `public`".to_owned());
@@ -250,7 +250,7 @@ fn checked_policies(
         // The text of a condition becomes a part of a statement: it must be exactly one condition.
         creation(&place, &name, &policy).map_err(|reason| format!("policy `{name}`: {reason}"))?;
         if all.insert((place, checked(name.clone())?), policy).is_some() {
-            return Err(format!("policy `{name}` is there twice"));
+            return Err(format!("policy `{name}` is defined twice"));
         }
     }
     Ok(all)
@@ -344,7 +344,7 @@ mod tests {
             ("[[users]]\nname = 'a'\n[[users]]\nname = 'a'", "twice"),
             ("[[grants]]\ntable = 't'\nrights = ['FLY']\nto = ['r']", "FLY"),
             ("[[grants]]\ntable = 't'\nrights = ['SELECT']\nto = []", "nobody"),
-            ("[[grants]]\ntable = 't'\nschema = 's'\nrights = ['SELECT']\nto = ['r']", "one `table`"),
+            ("[[grants]]\ntable = 't'\nschema = 's'\nrights = ['SELECT']\nto = ['r']", "one of `table`"),
             (
                 "[[grants]]\ntable = 't'\nrights = ['DELETE']\ncolumns = ['a']\nto = ['r']",
                 "UPDATE on a table",

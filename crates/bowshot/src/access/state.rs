@@ -33,7 +33,7 @@ impl State {
             .into_iter()
             .next()
             .and_then(|row| <[String; 3]>::try_from(row).ok())
-            .context("the server does not say where a session begins")?;
+            .context("the server does not return the default catalog and schema")?;
         let mut state = Self { user, place: [catalog, schema], ..Self::default() };
         let rules = ask(client, "SELECT kind, definition FROM system.access_rules").await;
         for row in rules
@@ -41,7 +41,7 @@ impl State {
         {
             let [kind, definition] =
                 <[String; 2]>::try_from(row).map_err(|_| anyhow!("a rule is not complete"))?;
-            let rule: Value = serde_json::from_str(&definition).context("a rule is no JSON")?;
+            let rule: Value = serde_json::from_str(&definition).context("a rule is not valid JSON")?;
             state
                 .add(&kind, &rule)
                 .with_context(|| format!("this program does not know the rule `{definition}`"))?;

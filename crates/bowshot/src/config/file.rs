@@ -141,7 +141,7 @@ fn place(entry: Value) -> Result<PlaceSettings, String> {
         match raw(&format!("object_store.places.{key}"), value)? {
             Raw::One(text) if key == "url" => place.url = text,
             Raw::One(text) => drop(place.values.insert(key, text)),
-            Raw::Many(_) => return Err(format!("`object_store.places.{key}` takes one value")),
+            Raw::Many(_) => return Err(format!("`object_store.places.{key}` must be one value")),
         }
     }
     if place.url.is_empty() {

@@ -15,10 +15,10 @@ pub(super) fn taken_from(sources: &mut Vec<SourceSpec>) -> Result<Vec<LakeSettin
         };
         let Some(name) = &source.name else {
             return Err(Usage::new(format!("the lake `{uri}` has no name"))
-                .with_hint(format!("its tables have a catalog of that name: write `lake={uri}`")));
+                .with_hint(format!("the name becomes the catalog of its tables: write `lake={uri}`")));
         };
         if !source.options.is_empty() {
-            return Err(Usage::new(format!("the lake `{name}` takes no options behind its path"))
+            return Err(Usage::new(format!("the lake `{name}` has options after its path"))
                 .with_hint("write an entry of `[[databases]]` for it"));
         }
         lakes.push(LakeSettings::served(name, uri).map_err(Usage::from)?);

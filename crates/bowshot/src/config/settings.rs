@@ -36,17 +36,17 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "http" "--http": Listen(http) =
         "address of the HTTP front end: SQL, health, readiness, metrics; the last three need no credentials";
     "http_cleartext": Truth(http_cleartext) =
-        "let other machines send credentials to the HTTP front end over connections that are not encrypted";
+        "let other machines send credentials to the HTTP front end over unencrypted connections";
     "http_origins": Text(http_origins) =
         "origins whose web pages may use the HTTP front end (CORS), such as https://example.org, with commas between";
     "http_mcp": Text(http_mcp) =
         "whether agents may use the Model Context Protocol at `/mcp` of the HTTP front end: `auto` where only this machine reaches it or users log in, `on` for the same or an error at the start, `off`";
     "pg" "--pg": Listen(pg) = "address of the PostgreSQL front end, for clients that speak its protocol";
     "pg_cleartext": Truth(pg_cleartext) =
-        "let the PostgreSQL front end ask for passwords over connections of other machines that are not encrypted";
+        "let the PostgreSQL front end ask for passwords over unencrypted connections from other machines";
     "mysql" "--mysql": Listen(mysql) = "address of the MySQL front end, for clients that speak its protocol";
     "mysql_cleartext": Truth(mysql_cleartext) =
-        "let the MySQL front end ask for passwords over connections of other machines that are not encrypted";
+        "let the MySQL front end ask for passwords over unencrypted connections from other machines";
     "data" "--data": Data(data) =
         "folder of durable tables, created if missing; without it, or with `memory`, tables are lost when \
          the server stops";
@@ -56,7 +56,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
          when it stops";
     "insecure" "--insecure": Truth(insecure) = "allow listening beyond the loopback interface without users";
     "log" "--log": Text(log) = "what is logged: a level, or TARGET=LEVEL pairs with commas between";
-    "log_format" "--log-format": LogFormat(log_format) = "how the log looks";
+    "log_format" "--log-format": LogFormat(log_format) = "log format";
     "log_file": Path(logged.file) =
         "log file; empty: stderr; opened again at SIGHUP, and within a minute after it was moved";
     "log_max_bytes": LongSize(logged.max_bytes) =
@@ -175,7 +175,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "storage.temporary_bytes": LongSize(temporary_bytes) =
         "memory for the rows of the temporary tables of one session";
     "storage.column_cache_bytes": LongSize(column_cache_bytes) =
-        "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; nothing is kept when 0";
+        "memory for decoded columns of Parquet files that are scanned repeatedly, at most a quarter of the machine's and of `limits.memory_bytes`; 0: no column cache";
     "storage.tables": Text(tables.address) =
         "object store location for the files of durable tables, such as s3://bucket/prefix; the catalog and \
          cached copies stay in the data folder; empty: all files are in the data folder";
@@ -183,13 +183,13 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
         "disk space in the data folder for cached copies of table files in an object store; the least \
          recently read ones are evicted first";
     "storage.exchange_folder": Path(exchange_folder) =
-        "the one folder whose files COPY may read and write, for every user; COPY is refused when empty";
+        "the only folder whose files COPY may read and write, for every user; empty: COPY is refused";
     "storage.read_by_path": Truth(storage.read_by_path) =
         "let statements read files by their path: `FROM 'orders/*.csv'`, `read_csv(…)`";
     "storage.read_folder": Path(storage.read_folder) =
-        "the one folder whose files statements may read by their path; the served files and folders when empty";
+        "the only folder whose files statements may read by path; empty: the served files and folders";
     "models.onnx_runtime": Path(onnx_runtime) =
-        "the library of ONNX Runtime (`libonnxruntime.so`), which computes ONNX models that are no tree ensembles; without it they are refused";
+        "library of ONNX Runtime (`libonnxruntime.so`) for ONNX models other than tree ensembles; without it they are refused";
     "object_store.refresh": Duration(remote.refresh) =
         "how often object store locations in use are listed again";
     "object_store.timeout": Duration(remote.timeout) =
@@ -220,7 +220,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
          `mysql://host:port/`, `grpc://host:port`, `sqlite:///folder`, `ducklake:///folder`; empty: none";
     "drivers.postgres": Path(drivers.postgres) =
         "ADBC driver (a shared library) for PostgreSQL databases that name none";
-    "drivers.sqlite": Path(drivers.sqlite) = "the same of SQLite";
+    "drivers.sqlite": Path(drivers.sqlite) = "ADBC driver for SQLite databases that name none";
     "drivers.duckdb": Path(drivers.duckdb) = "ADBC driver for DuckDB databases that name none: DuckDB's own \
         shared library";
     "drivers.flightsql": Path(drivers.flightsql) = "ADBC driver for Flight SQL servers that name none";
@@ -231,7 +231,7 @@ pub(crate) const SETTINGS: &[Setting] = settings! {
     "join_cache.disk_bytes": LongSize(reuse.joins.disk_bytes) =
         "disk space for cached joins that were evicted from memory or are kept over a restart";
     "join_cache.folder": Path(reuse.joins.folder) =
-        "folder for cached joins on disk, for this server alone; `join_cache` in the data folder when empty, none without a data folder";
+        "folder for cached joins on disk, for this server only; empty: `join_cache` in the data folder, none without a data folder";
     "join_cache.fill_after": LongCount(reuse.joins.fill_after, 1) =
         "requests for a join, or a similar one, before it is cached; 1: at once";
     "join_cache.wait": Duration(reuse.joins.wait) =

@@ -59,20 +59,19 @@ impl TraceSettings {
             return Ok(());
         }
         if self.address().is_none() {
-            return Err(Usage::new(format!("`traces.endpoint` cannot be `{}`", self.endpoint))
-                .with_hint("write scheme, host and port of a collector that takes OTLP over gRPC: `http://127.0.0.1:4317`"));
+            return Err(Usage::new(format!("`traces.endpoint` cannot be `{}`", self.endpoint)).with_hint(
+                "write the scheme, host and port of a collector for OTLP over gRPC: `http://127.0.0.1:4317`",
+            ));
         }
         if self.headers_file.is_some() && !self.is_encrypted() && !self.is_here() {
             return Err(Usage::new(
                 "the headers in `traces.headers_file` would be sent unencrypted to `traces.endpoint`",
             )
-            .with_hint("name the collector by `https://`, or run one on this machine"));
+            .with_hint("use `https://` for the collector, or run one on this machine"));
         }
         if self.ca_file.is_some() && !self.is_encrypted() {
-            return Err(Usage::new(
-                "`traces.ca_file` names authorities for a collector that is not encrypted",
-            )
-            .with_hint("name the collector by `https://`, or leave `traces.ca_file` out"));
+            return Err(Usage::new("`traces.ca_file` needs a collector with TLS")
+                .with_hint("use `https://` for the collector, or leave out `traces.ca_file`"));
         }
         Ok(())
     }

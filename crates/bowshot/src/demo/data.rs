@@ -54,7 +54,7 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     let started = Instant::now();
     let rows = write_all(work.path(), scale)?;
     put_in_place(work.path(), folder, scale)
-        .with_context(|| format!("cannot put the data into `{}`", folder.display()))?;
+        .with_context(|| format!("cannot write the data to `{}`", folder.display()))?;
     let seconds = started.elapsed().as_secs_f64();
     tell(&format!("made {} rows in {seconds:.1} s", HumanCount(rows)));
     Ok(())
@@ -114,7 +114,7 @@ fn write_all(folder: &Path, scale: f64) -> Result<u64> {
         };
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let joined = workers.into_iter().map(|worker| {
-            worker.join().unwrap_or_else(|_| Err(anyhow!("a thread of the data generator broke down")))
+            worker.join().unwrap_or_else(|_| Err(anyhow!("a thread of the data generator failed")))
         });
         joined.sum::<Result<u64>>()
     });

@@ -7,7 +7,7 @@ pub(super) fn peak() -> String {
             "peak memory {:.0} MB, server and client together, mapped file pages included\n",
             bytes as f64 / 1e6
         ),
-        None => "peak memory unknown: this system does not tell it\n".to_owned(),
+        None => "peak memory: not available on this system\n".to_owned(),
     }
 }
 

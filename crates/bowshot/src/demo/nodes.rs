@@ -83,7 +83,7 @@ impl Nodes {
                 if let Ok(text) = std::fs::read_to_string(&ports) {
                     break text;
                 }
-                if let Some(status) = child.try_wait().context("a node cannot be looked at")? {
+                if let Some(status) = child.try_wait().context("cannot check a node")? {
                     bail!("a node ended before it was ready: {status}");
                 }
                 if Instant::now() > deadline {
@@ -91,7 +91,8 @@ impl Nodes {
                 }
                 sleep(LOOK_INTERVAL).await;
             };
-            let ports: serde_json::Value = serde_json::from_str(&text).context("a ports file is no JSON")?;
+            let ports: serde_json::Value =
+                serde_json::from_str(&text).context("a ports file is not valid JSON")?;
             uris.extend(ports.get("flight").and_then(|uri| uri.as_str()).map(str::to_owned));
         }
         Ok(uris)

@@ -20,7 +20,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     let mut lines = Vec::new();
     let made_by_sql = made_by_sql(config);
     if !found.requires_credentials() && made_by_sql.is_empty() {
-        return vec![Line::good(CHECK, "none: every caller is anonymous, and may do everything")];
+        return vec![Line::good(CHECK, "none: every caller is anonymous and may do everything")];
     }
     let access = &config.access;
     let has_admin =
@@ -28,7 +28,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     let others: usize = made_by_sql.iter().filter(|user| user.admin).count();
     if !has_admin && others == 0 && access.jwt.is_empty() {
         let remedy = "give one user `admin = true`: otherwise nobody can change access rules";
-        lines.push(Line::doubtful(CHECK, "none of them is an admin", remedy));
+        lines.push(Line::doubtful(CHECK, "no user is an admin", remedy));
     }
     let count = access.users.len() + made_by_sql.len();
     lines.push(Line::good(
@@ -37,7 +37,7 @@ pub(super) fn users(config: &Config) -> Vec<Line> {
     ));
     lines.extend(verifiers(config, &made_by_sql));
     if let Some(file) = config.users_file.as_deref().filter(|file| others_read(file)) {
-        let finding = format!("other users of this machine may read the hashes in `{}`", file.display());
+        let finding = format!("other users of this machine can read the hashes in `{}`", file.display());
         lines.push(Line::doubtful("users-file", finding, format!("chmod 640 {}", file.display())));
     }
     lines

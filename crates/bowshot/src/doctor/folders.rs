@@ -25,7 +25,7 @@ pub(super) fn configuration(file: Option<&Path>, config: &Config) -> Line {
     let has_secrets = !config.own_access.users.is_empty() || config.cluster.secret.is_some();
     if has_secrets && others_read(file) {
         let finding =
-            format!("other users of this machine may read `{}`, which has hashes or secrets", file.display());
+            format!("other users of this machine can read `{}`, which has hashes or secrets", file.display());
         return Line::doubtful(CHECK, finding, format!("chmod 640 {}", file.display()));
     }
     Line::good(CHECK, format!("`{}` is understood", file.display()))
@@ -43,10 +43,16 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     const CHECK: &str = "data";
     let path = match &config.data {
         Some(DataFolder::At(path)) => path,
-        Some(DataFolder::Memory) => return vec![Line::good(CHECK, "tables end with the server: `memory`")],
+        Some(DataFolder::Memory) => {
+            return vec![Line::good(CHECK, "tables are lost when the server stops: `memory`")];
+        }
         None => {
-            let remedy = "name a folder with `--data DIR`, or `--data memory` if that is meant";
-            return vec![Line::doubtful(CHECK, "tables end with the server: no folder is named", remedy)];
+            let remedy = "name a folder with `--data DIR`, or write `--data memory` if that is intended";
+            return vec![Line::doubtful(
+                CHECK,
+                "tables are lost when the server stops: no data folder is set",
+                remedy,
+            )];
         }
     };
     if let Err(error) = data_folder::examine(config.data.as_ref()) {
@@ -54,16 +60,16 @@ pub(super) fn data(config: &Config, in_use: bool) -> Vec<Line> {
     }
     let shown = path.display();
     let mut lines = vec![if in_use {
-        Line::good(CHECK, format!("a server uses `{shown}` now"))
+        Line::good(CHECK, format!("a server is using `{shown}`"))
     } else {
         match writable(path) {
             Ok(()) if path.is_dir() => Line::good(CHECK, format!("`{shown}` can be written to")),
-            Ok(()) => Line::good(CHECK, format!("`{shown}` will be made")),
+            Ok(()) => Line::good(CHECK, format!("`{shown}` will be created")),
             Err(error) => Line::bad(CHECK, format!("`{shown}` cannot be written to: {error}"), own(path)),
         }
     }];
     if path.is_dir() && others_read(path) {
-        let finding = format!("other users of this machine may look into `{shown}`");
+        let finding = format!("other users of this machine can read `{shown}`");
         lines.push(Line::doubtful("data-rights", finding, format!("chmod 700 {shown}")));
     }
     if let Some(kind) = file_system(path) {
@@ -97,12 +103,12 @@ fn store(config: &Config, path: &Path) -> Option<Line> {
         None if set.is_empty() => return None,
         Some(there) if set.is_empty() => Line::bad(
             CHECK,
-            format!("the tables of `{}` are in `{there}`, and no setting says so", path.display()),
+            format!("the tables of `{}` are in `{there}`, and `storage.tables` is not set", path.display()),
             format!("set `storage.tables` to `{there}`"),
         ),
         Some(there) if there != set => Line::doubtful(
             CHECK,
-            format!("the tables of `{}` are in `{there}`, and the setting names `{set}`", path.display()),
+            format!("the tables of `{}` are in `{there}`, and `storage.tables` is `{set}`", path.display()),
             format!(
                 "set `storage.tables` to `{there}`, unless all of it was moved, with `bowshot-owner.json`"
             ),
@@ -115,14 +121,14 @@ fn catalog(path: &Path) -> Line {
     const CHECK: &str = "catalog";
     if !path.join("catalog.sqlite").exists() {
         if path.join("tables").read_dir().is_ok_and(|mut tables| tables.next().is_some()) {
-            let remedy = "bring the folder back with `bowshot restore`";
+            let remedy = "restore the folder with `bowshot restore`";
             return Line::bad(CHECK, "the folder has tables, but no catalog", remedy);
         }
-        return Line::good(CHECK, "none yet: the first start makes one");
+        return Line::good(CHECK, "none yet: the first start creates it");
     }
     match bowshot_tables::examine(path) {
         Ok(broken) if broken.is_empty() => {
-            Line::good(CHECK, "can be read; `bowshot verify` looks at the files, too")
+            Line::good(CHECK, "readable; `bowshot verify` also checks the files")
         }
         Ok(broken) => {
             let (name, reason) = broken.first().cloned().unwrap_or_default();
@@ -160,7 +166,7 @@ pub(super) fn others(config: &Config) -> Vec<Line> {
         })
         .collect();
     for path in gone {
-        let finding = format!("`{}` is not there", path.display());
+        let finding = format!("`{}` does not exist", path.display());
         lines.push(Line::bad("sources", finding, "correct the path, or remove it from `paths`"));
     }
     lines
@@ -182,7 +188,7 @@ fn spilling(folder: &Path, wanted: u64) -> Line {
             format!("`{shown}` has {} left, and queries may spill {}", size(free), size(wanted)),
             "lower `engine.spill_bytes`, or name a larger disk with `engine.spill_folder`",
         ),
-        _ => Line::good(CHECK, format!("`{shown}` is on disk and has the room that queries may take")),
+        _ => Line::good(CHECK, format!("`{shown}` is on disk and has enough space for spilled data")),
     }
 }
 

@@ -26,8 +26,8 @@ pub(super) fn limits(config: &Config) -> Vec<Line> {
             "raise the limit (`LimitNOFILE=` of systemd, `ulimit -Hn`), or lower `limits.max_connections` and \
              `storage.max_open_files`",
         ),
-        Ok((_, hard)) => Line::good("open-files", format!("{hard}, and {wanted} are wanted")),
-        Err(error) => Line::doubtful("open-files", error.to_string(), "look with `ulimit -Hn`"),
+        Ok((_, hard)) => Line::good("open-files", format!("the limit is {hard}, and the settings need {wanted}")),
+        Err(error) => Line::doubtful("open-files", error.to_string(), "check `ulimit -Hn`"),
     });
     lines.push(memory(config));
     if let (Some(threads), Ok(cores)) = (config.threads, std::thread::available_parallelism())
@@ -49,7 +49,11 @@ fn memory(config: &Config) -> Line {
     if process > available {
         let finding =
             format!("`limits.memory_bytes` is {}, and there are {}", size(process), size(available));
-        return Line::bad(CHECK, finding, "lower it, or set it to 0: the system would end the process");
+        return Line::bad(
+            CHECK,
+            finding,
+            "lower it, or set it to 0: otherwise the system may kill the process",
+        );
     }
     // Caches can release memory; tables and running queries cannot.
     if queries.saturating_add(config.table_bytes) > budget {
@@ -71,19 +75,23 @@ pub(super) fn clock(config: &Config) -> Vec<Line> {
     let now = SystemTime::now();
     if now < UNIX_EPOCH + RELEASED {
         let remedy = "set it (`timedatectl`): certificates, tokens and versions by time depend on it";
-        return vec![Line::bad(CHECK, "the clock is before the year of this program", remedy)];
+        return vec![Line::bad(CHECK, "the clock is earlier than the build of this program", remedy)];
     }
     if let Some(DataFolder::At(path)) = &config.data
         && let Ok(written) = std::fs::metadata(path.join("catalog.sqlite")).and_then(|about| about.modified())
         && written > now + LEEWAY
     {
         let remedy = "set it (`timedatectl`): `FOR TIMESTAMP AS OF` and VACUUM go by the time of commits";
-        return vec![Line::bad(CHECK, "the last commit is of a time that is still to come", remedy)];
+        return vec![Line::bad(CHECK, "the last commit is in the future", remedy)];
     }
     let service = Path::new("/run/systemd/timesync");
     if service.is_dir() && !service.join("synchronized").exists() {
-        let remedy = "look with `timedatectl timesync-status`";
-        return vec![Line::doubtful(CHECK, "nobody has set the clock since the machine was started", remedy)];
+        let remedy = "check `timedatectl timesync-status`";
+        return vec![Line::doubtful(
+            CHECK,
+            "the clock has not been synchronized since the machine started",
+            remedy,
+        )];
     }
     vec![Line::good(CHECK, "plausible")]
 }

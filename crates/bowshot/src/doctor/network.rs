@@ -44,7 +44,7 @@ pub(super) async fn ports(config: &Config, in_use: bool) -> Vec<Line> {
         if !is_local && flag != "--cluster" {
             beyond.push(flag);
             if cleartext {
-                let finding = format!("`{flag}` takes passwords of other machines that are not encrypted");
+                let finding = format!("`{flag}` accepts unencrypted passwords from other machines");
                 lines.push(Line::doubtful(
                     "cleartext",
                     finding,
@@ -65,15 +65,15 @@ fn open(config: &Config, beyond: &[&str], has_users: bool) -> Option<Line> {
     }
     if !has_users {
         let finding = format!(
-            "{addresses}: everybody who reaches this machine is let in, without a name (`--insecure`)"
+            "{addresses}: everybody who reaches this machine is admitted without login (`--insecure`)"
         );
         return Some(Line::doubtful("reach", finding, "configure users: `bowshot hash-password`"));
     }
     if config.tls.certificate.is_none() {
-        let finding = format!("{addresses}: other machines reach it without encryption");
+        let finding = format!("{addresses}: other machines connect without encryption");
         return Some(Line::doubtful("reach", finding, "set `tls.certificate` and `tls.key`"));
     }
-    Some(Line::good("reach", format!("{addresses}: other machines, encrypted, users are known")))
+    Some(Line::good("reach", format!("{addresses}: other machines, with encryption and users")))
 }
 
 fn port(
@@ -86,14 +86,15 @@ fn port(
         Ok(_) => Line::good(check, format!("{listen} is free")),
         Err(error) if in_use && error.kind() == std::io::ErrorKind::AddrInUse => Line::good(
             check,
-            format!("{listen} is taken, by the running server if it has the same configuration"),
+            format!("{listen} is in use, by the running server if it has the same configuration"),
         ),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            let remedy = "choose a port from 1024 on, or give the program CAP_NET_BIND_SERVICE";
-            Line::bad(check, format!("`{flag} {listen}` may not be used: {error}"), remedy)
+            let remedy = "choose a port from 1024 up, or give the program CAP_NET_BIND_SERVICE";
+            Line::bad(check, format!("no permission for `{flag} {listen}`: {error}"), remedy)
         }
         Err(error) => {
-            let remedy = format!("end what uses it (`ss -ltnp`), or choose another port with `{flag}`");
+            let remedy =
+                format!("stop the program that uses it (`ss -ltnp`), or choose another port with `{flag}`");
             Line::bad(check, format!("`{flag} {listen}` cannot be used: {error}"), remedy)
         }
     }
@@ -112,13 +113,13 @@ pub(super) async fn tls(config: &Config) -> Vec<Line> {
     };
     match Tls::load(&config.tls, authority.as_ref()).await {
         Ok(_) => {
-            lines.push(Line::good("tls", "the key is that of the certificate"));
+            lines.push(Line::good("tls", "the key matches the certificate"));
             lines.extend(chain("tls-chain", certificate));
         }
-        Err(usage) => lines.push(Line::error("tls", &usage.into(), "name files that belong together")),
+        Err(usage) => lines.push(Line::error("tls", &usage.into(), "name a certificate and its key")),
     }
     if others_read(key) {
-        let finding = format!("other users of this machine may read the private key `{}`", key.display());
+        let finding = format!("other users of this machine can read the private key `{}`", key.display());
         lines.push(Line::doubtful("tls-key", finding, format!("chmod 600 {}", key.display())));
     }
     if let Some(path) = config.tls.client_authority.as_deref().filter(|_| authority.is_some()) {
@@ -132,35 +133,39 @@ fn chain(check: &'static str, path: &Path) -> Vec<Line> {
     let chain = read(path);
     let shown = path.display();
     let Some(own) = chain.first() else {
-        let finding = format!("`{shown}` holds no certificate that can be read");
-        return vec![Line::bad(check, finding, "make it anew: clients will not understand it either")];
+        let finding = format!("`{shown}` has no readable certificate");
+        return vec![Line::bad(
+            check,
+            finding,
+            "create a new certificate: clients cannot read this one either",
+        )];
     };
     let mut lines: Vec<Line> = chain.iter().filter_map(|facts| ends(check, path, facts)).collect();
     if own.is_authority && chain.len() == 1 && own.subject == own.issuer {
         let remedy =
-            "make one with basicConstraints=CA:FALSE: many clients refuse this one (CaUsedAsEndEntity)";
-        lines.push(Line::doubtful(check, format!("`{shown}` is the certificate of an authority"), remedy));
+            "create one with basicConstraints=CA:FALSE: many clients refuse this one (CaUsedAsEndEntity)";
+        lines.push(Line::doubtful(check, format!("`{shown}` is a CA certificate"), remedy));
     }
     let is_broken = chain.windows(2).any(|pair| match pair {
         [lower, upper] => lower.issuer != upper.subject,
         _ => false,
     });
     if is_broken {
-        let remedy = "put them in order: the server's first, then who signed it, then who signed that";
+        let remedy =
+            "order the chain: the server's certificate first, then its issuer, then the issuer's issuer";
         lines.push(Line::bad(
             check,
             format!("a certificate in `{shown}` did not sign the one before it"),
             remedy,
         ));
     } else if chain.len() == 1 && own.subject != own.issuer {
-        let finding =
-            format!("`{shown}` has the server's certificate alone: clients must know who has signed it");
-        let remedy = "add those between it and the authority, unless the authority itself has signed it";
+        let finding = format!("`{shown}` has only the server's certificate: clients need its issuer");
+        let remedy = "add the intermediate certificates, unless the root CA signed it";
         lines.push(Line::doubtful(check, finding, remedy));
     }
     if lines.is_empty() {
         let left = own.not_after.duration_since(SystemTime::now()).unwrap_or_default();
-        lines.push(Line::good(check, format!("{} certificates, good for {} days", chain.len(), days(left))));
+        lines.push(Line::good(check, format!("{} certificates, valid for {} days", chain.len(), days(left))));
     }
     lines
 }
@@ -168,8 +173,8 @@ fn chain(check: &'static str, path: &Path) -> Vec<Line> {
 fn ends(check: &'static str, path: &Path, facts: &CertificateSummary) -> Option<Line> {
     let (now, shown) = (SystemTime::now(), path.display());
     if facts.not_before > now {
-        let remedy = "look at the clock of this machine, or wait";
-        return Some(Line::bad(check, format!("a certificate in `{shown}` is not good yet"), remedy));
+        let remedy = "check the clock of this machine, or wait";
+        return Some(Line::bad(check, format!("a certificate in `{shown}` is not valid yet"), remedy));
     }
     match facts.not_after.duration_since(now) {
         Err(_) => Some(Line::bad(check, format!("a certificate in `{shown}` has expired"), renew())),
@@ -182,7 +187,7 @@ fn ends(check: &'static str, path: &Path, facts: &CertificateSummary) -> Option<
 }
 
 fn renew() -> &'static str {
-    "put a new one and its key in their places; a running server takes them within seconds"
+    "replace it and its key; a running server reloads them within seconds"
 }
 
 fn days(left: Duration) -> u64 {
@@ -214,11 +219,11 @@ pub(super) fn cluster(config: &Config) -> Vec<Line> {
         .flat_map(|path| read(path).into_iter().filter_map(move |facts| ends(CHECK, path, &facts)))
         .collect();
     if others_read(key) {
-        let finding = format!("other users of this machine may read the node's key `{}`", key.display());
+        let finding = format!("other users of this machine can read the node's key `{}`", key.display());
         lines.push(Line::doubtful(CHECK, finding, format!("chmod 600 {}", key.display())));
     }
     if lines.is_empty() {
-        lines.push(Line::good(CHECK, "the node's certificate is of the cluster's authority"));
+        lines.push(Line::good(CHECK, "the cluster's CA issued the node's certificate"));
     }
     lines
 }
@@ -229,12 +234,12 @@ pub(super) async fn traces(config: &Config) -> Option<Line> {
     let address = config.traces.address()?;
     let connecting = tokio::net::TcpStream::connect(&address);
     Some(match tokio::time::timeout(PATIENCE, connecting).await {
-        Ok(Ok(_)) => Line::good(CHECK, format!("somebody listens at {address}")),
+        Ok(Ok(_)) => Line::good(CHECK, format!("a program listens on {address}")),
         Ok(Err(error)) => Line::doubtful(CHECK, format!("{address}: {error}"), unheard()),
         Err(_) => Line::doubtful(CHECK, format!("{address} does not answer"), unheard()),
     })
 }
 
 fn unheard() -> &'static str {
-    "start the collector, or mend `traces.endpoint`; statements do not wait for it, and their traces are dropped"
+    "start the collector, or correct `traces.endpoint`; until then traces are dropped"
 }

@@ -130,13 +130,13 @@ pub(crate) async fn resolve(flag: &str, listen: &Listen, reach: Reach) -> Result
         }
     };
     if found.is_empty() {
-        bail!("`{flag} {text}` names no address");
+        bail!("`{flag} {text}` does not resolve to an address");
     }
     if reach == Reach::ThisMachine && !found.iter().all(|address| address.ip().to_canonical().is_loopback()) {
         return Err(Usage::new(format!(
             "`{flag} {text}` reaches beyond this machine, and no users are configured"
         ))
-        .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1, or say `--insecure`")
+        .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1, or set `--insecure`")
         .into());
     }
     Ok(Some(found))

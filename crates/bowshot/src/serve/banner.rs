@@ -65,7 +65,7 @@ fn danger(addresses: &Addresses, nobody_is_known: bool) -> Option<&'static str> 
     let rows = [addresses.flight, addresses.pg, addresses.mysql].into_iter().flatten().any(is_reached);
     if nobody_is_known && (rows || addresses.http.is_some_and(is_reached)) {
         return Some(
-            "whoever reaches these addresses can read all tables and make new ones, since no users are configured",
+            "no users are configured: everybody who reaches these addresses can read all tables and create new ones",
         );
     }
     // HTTP accepts no unencrypted credentials of other machines by default.
@@ -81,7 +81,7 @@ fn log(running: &Running, addresses: &Addresses) {
         let Served { name, format, files, bytes, path, problem, .. } = served;
         match problem {
             None if !served.looked_at => {
-                tracing::info!(table = %name, %path, "table served, not looked at yet")
+                tracing::info!(table = %name, %path, "table served, not read yet")
             }
             None => tracing::info!(table = %name, %format, files, bytes, %path, "table served"),
             Some(problem) => tracing::warn!(table = %name, %path, %problem, "table cannot be read"),
@@ -97,7 +97,7 @@ fn log(running: &Running, addresses: &Addresses) {
 pub(crate) fn empty_folders(config: &Config) -> String {
     let is_empty = |path: &Path| std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     let empty = config.sources.iter().map(|source| source.path.as_path()).filter(|path| is_empty(path));
-    empty.map(|path| format!("{} is empty: its tables appear when files come\n", path.display())).collect()
+    empty.map(|path| format!("{} is empty: tables appear when it has files\n", path.display())).collect()
 }
 
 fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
@@ -115,17 +115,14 @@ fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
         }
         let later = running.sources.iter().filter(|served| !served.looked_at).count();
         if later > 0 {
-            _ = writeln!(
-                text,
-                "{later} of them are still being looked at; what is wrong with them goes to the log"
-            );
+            _ = writeln!(text, "{later} of them are still being read; the log will have their errors");
         }
     }
     match running.data.folder() {
-        Some(folder) => _ = writeln!(text, "\ntables that clients make are kept in {}", folder.display()),
-        None => text.push_str(
-            "\ntables that clients make are kept in memory: they end with this server (see --data)\n",
-        ),
+        Some(folder) => _ = writeln!(text, "\nnew tables are stored in {}", folder.display()),
+        None => {
+            text.push_str("\nnew tables are stored in memory and lost when the server stops (see --data)\n")
+        }
     }
     text.push('\n');
     for (name, uri) in [
@@ -168,7 +165,7 @@ fn plain_lines(uri: &str) -> String {
 fn encrypted_lines(uri: &str) -> String {
     let port = uri.rsplit_once(':').map_or("", |(_, port)| port);
     format!(
-        "connect by a name that is in the certificate:\n\
+        "connect with a name in the certificate:\n\
          python      import bowshot; connection = bowshot.connect(\"grpc+tls://NAME:{port}\")\n\
          JDBC        jdbc:arrow-flight-sql://NAME:{port}\n\
          shell       bowshot sql --uri grpc+tls://NAME:{port} [--ca-file AUTHORITY.pem]\n"

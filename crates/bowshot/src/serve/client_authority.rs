@@ -82,7 +82,7 @@ async fn follow(files: Arc<Files>, mut seen: Content, trust: Arc<ClientTrust>) {
             Ok(content) => match trust.renew(content.files()) {
                 Ok(()) => {
                     seen = content;
-                    tracing::info!("the authorities of clients' certificates were read again");
+                    tracing::info!("the CAs of client certificates were reloaded");
                     None
                 }
                 Err(error) => Some(error.to_string()),
@@ -90,7 +90,7 @@ async fn follow(files: Arc<Files>, mut seen: Content, trust: Arc<ClientTrust>) {
             Err(problem) => Some(problem),
         };
         if let Some(problem) = problem.as_ref().filter(|problem| told.as_ref() != Some(*problem)) {
-            tracing::error!(%problem, "the server believes the authorities of clients' certificates that it has");
+            tracing::error!(%problem, "cannot reload the CAs of client certificates; the server keeps the loaded ones");
         }
         told = problem;
     }

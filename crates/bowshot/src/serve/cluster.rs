@@ -95,7 +95,7 @@ fn remembered(folder: &Path) -> Result<Option<Uuid>> {
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             let id = Uuid::parse_str(text.trim());
-            id.map(Some).with_context(|| format!("`{}` holds no identifier of a cluster", path.display()))
+            id.map(Some).with_context(|| format!("`{}` has no cluster identifier", path.display()))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
@@ -119,6 +119,6 @@ async fn remember(cluster: Cluster, path: PathBuf) {
         false => std::fs::write(&path, format!("{id}\n")),
     });
     if let Ok(Err(error)) = written.await {
-        tracing::warn!(%error, "the data folder does not remember its cluster");
+        tracing::warn!(%error, "cannot store the cluster identifier in the data folder");
     }
 }

@@ -88,7 +88,7 @@ impl Parts {
         let (runtime, found) = (Arc::clone(&environment), Arc::clone(&columns));
         let opened =
             tokio::task::spawn_blocking(move || FileCatalog::open(sources, storage, &runtime, &found)).await;
-        let catalog = opened.context("opening the sources broke down")?.map_err(Usage::from)?;
+        let catalog = opened.context("opening the sources failed")?.map_err(Usage::from)?;
         let databases = databases::opened(config, &secrets, &catalog).map_err(Usage::from)?;
         engine_config.databases = Some(Arc::clone(&databases) as _);
         let (log, stages) = (Arc::new(query_log(config)?), QueryStages::default());
@@ -117,7 +117,7 @@ impl Parts {
     pub(crate) async fn served(&self) -> Result<Vec<Served>> {
         let catalog = Arc::clone(&self.catalog);
         let summaries = tokio::task::spawn_blocking(move || catalog.describe()).await;
-        Ok(summaries.context("reading the sources broke down")?.into_iter().map(served).collect())
+        Ok(summaries.context("reading the sources failed")?.into_iter().map(served).collect())
     }
 
     /// The same within `patience`, so that the server is ready soon. The rest
@@ -143,9 +143,9 @@ impl Parts {
         }
         let catalog = Arc::clone(&self.catalog);
         let names = tokio::task::spawn_blocking(move || catalog.list()).await;
-        let names = names.context("listing the sources broke down")?;
+        let names = names.context("listing the sources failed")?;
         if complete && known.is_empty() && !names.is_empty() {
-            bail!("reading the sources broke down");
+            bail!("reading the sources failed");
         }
         let of_one = |(name, path): (String, PathBuf)| {
             known.remove(&name).unwrap_or_else(|| Served::not_looked_at(name, &path))
@@ -156,9 +156,7 @@ impl Parts {
     /// Files in served folders that are no table.
     pub(crate) async fn left_out(&self) -> Result<Vec<PathBuf>> {
         let catalog = Arc::clone(&self.catalog);
-        tokio::task::spawn_blocking(move || catalog.left_out())
-            .await
-            .context("listing the sources broke down")
+        tokio::task::spawn_blocking(move || catalog.left_out()).await.context("listing the sources failed")
     }
 
     /// The tables that clients make.
@@ -194,7 +192,7 @@ fn audit(config: &Config) -> Result<Option<AuditLog>> {
     let (max_bytes, required) = (config.audit_max_bytes, config.audit_required);
     let opened = AuditLog::open(AuditOptions { file: file.clone(), max_bytes, required });
     opened.map(Some).with_context(|| {
-        format!("the audit trail `{}` cannot be continued; move it away to begin a new one", file.display())
+        format!("cannot continue the audit trail `{}`; move it away to begin a new one", file.display())
     })
 }
 
@@ -230,7 +228,7 @@ async fn open_tables(
     };
     let (folder, runtime) = (folder.to_path_buf(), Arc::clone(runtime));
     let opened = tokio::task::spawn_blocking(move || TableStore::open(&folder, &options, &runtime)).await;
-    Ok(opened.context("opening the data folder broke down")?.map_err(bowshot_api::Error::from)?)
+    Ok(opened.context("opening the data folder failed")?.map_err(bowshot_api::Error::from)?)
 }
 
 /// An unusable configured folder is a usage error; other errors are not.
@@ -267,7 +265,7 @@ fn look_at_all(catalog: &FileCatalog, listener: &mpsc::UnboundedSender<TableSumm
         ControlFlow::Continue(())
     });
     if late > 0 && !stopped.load(Ordering::Relaxed) {
-        tracing::info!(tables = late, "the remaining tables were looked at");
+        tracing::info!(tables = late, "the remaining tables were read");
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn take_spill(config: &Config) -> Result<Scratch> {
     if is_in_memory(scratch.path()) {
         tracing::warn!(
             folder = %base.display(),
-            "what queries spill stays in memory: name a folder on disk with `engine.spill_folder`"
+            "the spill folder is in memory: name a folder on disk with `engine.spill_folder`"
         );
     }
     Ok(scratch)

@@ -12,7 +12,12 @@ pub(super) fn share(name: &'static str, bytes: u64, budget: u64) -> u64 {
     let Some(available) = available().into_iter().chain(budget).min() else { return bytes };
     let share = available / SHARE;
     if bytes > share {
-        tracing::info!(setting = name, configured = bytes, used = share, "a setting is bounded by memory");
+        tracing::info!(
+            setting = name,
+            configured = bytes,
+            used = share,
+            "a setting is limited by the machine's memory"
+        );
     }
     bytes.min(share)
 }

@@ -34,13 +34,13 @@ pub(super) fn open(config: &Config, flight: Option<SocketAddr>, scratch: &Path) 
             match opened {
                 Ok(socket) => socket,
                 Err(error) => {
-                    tracing::warn!(%error, "clients on this machine cannot map results: name a place with `--local-socket`");
+                    tracing::warn!(%error, "clients on this machine cannot use shared memory: name a path with `--local-socket`");
                     return Ok(None);
                 }
             }
         }
     };
-    tracing::debug!(path = %opened.path().display(), "clients on this machine can map results");
+    tracing::debug!(path = %opened.path().display(), "clients on this machine can use shared memory");
     Ok(Some(opened))
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// Handles these signals from now on.
     pub(crate) fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).context("cannot listen to signals");
+        let listen = |kind| signal(kind).context("cannot install the signal handlers");
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
@@ -37,7 +37,7 @@ impl Hangups {
     pub(crate) fn listen() -> Self {
         let listened = signal(SignalKind::hangup());
         if let Err(error) = &listened {
-            tracing::warn!(%error, "SIGHUP cannot be listened to");
+            tracing::warn!(%error, "cannot handle SIGHUP");
         }
         Self(listened.ok())
     }

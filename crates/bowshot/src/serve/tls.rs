@@ -46,10 +46,10 @@ impl Tls {
         files.warn_of_readers();
         let refuse = |reason: String| {
             Usage::new(reason)
-                .with_hint("`tls.certificate` and `tls.key` name files in PEM form that belong together")
+                .with_hint("`tls.certificate` and `tls.key` must be PEM files of one certificate and its key")
         };
         let found = look(Arc::clone(&files), None, Arc::clone(&provider)).await.map_err(refuse)?;
-        let (seen, current) = found.ok_or_else(|| refuse("the certificate was not read".to_owned()))?;
+        let (seen, current) = found.ok_or_else(|| refuse("cannot read the certificate".to_owned()))?;
         let identity = Arc::new(Identity { current: RwLock::new(Arc::new(current)) });
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -125,10 +125,10 @@ impl Files {
             .collect::<Result<_, _>>()
             .map_err(|error| refuse(&self.certificate, &error.to_string()))?;
         if chain.is_empty() {
-            return Err(refuse(&self.certificate, "it holds no certificate in PEM form"));
+            return Err(refuse(&self.certificate, "it has no certificate in PEM format"));
         }
         let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| refuse(&self.key, "it holds no private key in PEM form without a password"))?;
+            .map_err(|_| refuse(&self.key, "it has no unencrypted private key in PEM format"))?;
         CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => {
                 refuse(&self.key, &format!("it is not the key of `{}`", self.certificate.display()))
@@ -144,7 +144,7 @@ impl Files {
             && std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o077 != 0
         {
             let key = self.key.display();
-            tracing::warn!(%key, "other users of this machine may read the private key: `chmod 600` it");
+            tracing::warn!(%key, "other users of this machine can read the private key: `chmod 600` it");
         }
     }
 }
@@ -187,13 +187,13 @@ async fn follow(
             Ok(Some((found, renewed))) => {
                 *identity.current.write() = Arc::new(renewed);
                 seen = found;
-                tracing::info!(certificate = %files.certificate.display(), "the certificate was renewed");
+                tracing::info!(certificate = %files.certificate.display(), "the certificate was reloaded");
                 None
             }
             Err(problem) => Some(problem),
         };
         if let Some(problem) = problem.as_ref().filter(|problem| told.as_ref() != Some(*problem)) {
-            tracing::warn!(%problem, "the server keeps the certificate that it has");
+            tracing::warn!(%problem, "cannot reload the certificate; the server keeps the loaded one");
         }
         told = problem;
     }

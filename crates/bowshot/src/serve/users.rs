@@ -41,14 +41,14 @@ async fn follow(config: Arc<Config>, server: Weak<Bowshot>, mut hangups: Hangups
                 Ok(None) => None,
                 Ok(Some(access)) => {
                     let (users, tokens) = (access.users.len(), access.tokens.len());
-                    tracing::info!(users, tokens, "the users were read again");
+                    tracing::info!(users, tokens, "the users were reloaded");
                     seen = access;
                     None
                 }
                 Err(problem) => Some(problem.to_string()),
             };
         if let Some(problem) = problem.as_ref().filter(|problem| told.as_ref() != Some(*problem)) {
-            tracing::error!(%problem, "the server keeps the users that it has");
+            tracing::error!(%problem, "cannot reload the users; the server keeps the loaded ones");
         }
         told = problem;
     }

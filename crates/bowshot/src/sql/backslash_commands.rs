@@ -120,7 +120,7 @@ async fn edited(last: &str, file: &str) -> Result<String> {
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
     // It may be a command with arguments.
     let mut words = editor.split_whitespace().map(ToOwned::to_owned);
-    let mut command = Command::new(words.next().context("`EDITOR` names no program")?);
+    let mut command = Command::new(words.next().context("`EDITOR` is empty")?);
     command.args(words).arg(path);
     let status = tokio::task::spawn_blocking(move || command.status()).await?;
     let status = status.with_context(|| format!("cannot start the editor `{editor}`"))?;

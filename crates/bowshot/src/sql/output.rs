@@ -83,7 +83,7 @@ impl Destination {
         if single && statements > 1 {
             let what =
                 if self.path.is_some() { "--output".to_owned() } else { format!("--format {}", self.format) };
-            bail!(usage(format!("{what} takes one statement, not {statements}")));
+            bail!(usage(format!("{what} needs exactly one statement, got {statements}")));
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ fn parquet_writer(output: Output, schema: &SchemaRef) -> Result<ArrowWriter<Outp
 }
 
 fn unknown_ending(path: &Path) -> anyhow::Error {
-    let message = format!("the ending of `{}` tells no format", path.display());
+    let message = format!("cannot determine the format of `{}` from its ending", path.display());
     let hint = "endings are .txt, .csv, .json, .jsonl, .ndjson, .parquet, .arrow, .feather and .ipc; or give --format";
     anyhow::Error::new(Usage::new(message).with_hint(hint))
 }

@@ -142,7 +142,7 @@ async fn cancel(query: &Query) {
     match query.cancel().await {
         Ok(_) => {}
         Err(error) if error.is_not_found() => {}
-        Err(error) => say(&format!("the server could not be told to cancel: {error}")),
+        Err(error) => say(&format!("cannot cancel the statement: {error}")),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn metadata(headers: Vec<(String, String)>) -> Result<MetadataMap, Us
 }
 
 fn channel(settings: &TraceSettings) -> Result<Channel> {
-    let address = settings.address().context("`traces.endpoint` is no address")?;
+    let address = settings.address().context("`traces.endpoint` is not a valid address")?;
     // Tonic knows nothing of the encryption, which is the connector's.
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?
         .user_agent(concat!("bowshot/", env!("CARGO_PKG_VERSION")))?

@@ -125,10 +125,10 @@ impl Delivery {
     fn tell(&mut self, problem: Option<String>) {
         match problem {
             None if std::mem::take(&mut self.is_down) => {
-                tracing::info!("the collector takes traces again");
+                tracing::info!("the collector accepts traces again");
             }
             Some(problem) if !std::mem::replace(&mut self.is_down, true) => {
-                tracing::warn!(%problem, "the collector does not take traces: they are dropped, and nothing else changes");
+                tracing::warn!(%problem, "the collector does not accept traces: they are dropped");
             }
             _ => {}
         }

@@ -85,7 +85,7 @@ async fn members_connect_for_work() {
     let second = start(settings(&[&address(&first)])).await;
     all_alive(&[&first, &second]).await;
     let error = first.connect(&address(&second)).await.expect_err("nobody serves");
-    assert!(error.to_string().contains("takes no work"), "{error}");
+    assert!(error.to_string().contains("does not accept work"), "{error}");
     let mut work = second.work().expect("the first taker");
     assert!(second.work().is_none());
     let mut stream = first.connect(&address(&second)).await.expect("a connection");

@@ -21,7 +21,7 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
     "parse_json": takes_text, gives_variant, |given| make::parsed(given, false) =>
         "JSON text as VARIANT; an error if it is none";
     "try_parse_json": takes_text, gives_variant, |given| make::parsed(given, true) =>
-        "the same; NULL for text that is no JSON";
+        "the same; NULL for text that is not valid JSON";
     "to_variant": takes_value, gives_variant, make::of_values =>
         "any value as VARIANT: JSON as what it says, other text as a text; NULL members of structs are left out";
     "variant_get" "try_variant_get": takes_path, gives_variant, parts::at_paths =>

@@ -37,7 +37,7 @@ fn parts(
         let part = match values.at(row)? {
             Some(value) => ways.at(row, |way| match way {
                 Way::Steps(steps) => follow(value, steps),
-                Way::Names(_) => exec_err!("a path into a VARIANT is no list of names"),
+                Way::Names(_) => exec_err!("a path into a VARIANT is not a list of names"),
             })?,
             None => None,
         };

@@ -341,11 +341,11 @@ impl IcebergCatalog {
             Some(Spot::Folder(path)) => TableFolder::Local(path),
             None => {
                 let refused = format!(
-                    "the table `{schema}.{table}` of the catalog `{}` lies in none of its places",
+                    "the location of the table `{schema}.{table}` of the catalog `{}` is not allowed",
                     self.name()
                 );
                 return Err(Error::new(ErrorKind::Denied, refused).with_hint(
-                    "the operator names where tables may lie with `places` in the entry of the catalog",
+                    "the operator can allow locations with `places` in the entry of the catalog",
                 ));
             }
         };
@@ -366,7 +366,7 @@ impl IcebergCatalog {
             let (kind, name) = (ErrorKind::Unavailable, self.name());
             Error::new(
                 kind,
-                format!("the catalog `{name}` gives no credentials for the table `{schema}.{table}`"),
+                format!("the catalog `{name}` returned no credentials for the table `{schema}.{table}`"),
             )
             .with_hint(
                 "set `credentials = \"own\"` for the catalog, and give the server credentials of the store",

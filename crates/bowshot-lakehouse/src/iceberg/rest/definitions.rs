@@ -42,8 +42,10 @@ impl IcebergCatalog {
                 Ok(true)
             }
             Err(CatalogFault::Status(404)) => missing("schema", schema, Reason::UndefinedSchema, if_exists),
-            Err(CatalogFault::Conflict) => Err(Error::invalid(format!("schema `{schema}` is not empty"))
-                .with_hint("drop what is in it first")),
+            Err(CatalogFault::Conflict) => {
+                Err(Error::invalid(format!("schema `{schema}` is not empty"))
+                    .with_hint("drop its tables first"))
+            }
             Err(other) => Err(fault(other)),
         }
     }
@@ -61,7 +63,7 @@ impl IcebergCatalog {
     ) -> Changed {
         let namespace = self.namespace(schema)?;
         if !is_name(table) {
-            return Err(Error::invalid("this cannot be the name of a table of a catalog"));
+            return Err(Error::invalid("invalid table name"));
         }
         let new = table_request(table, definition)?;
         match self.service().create_table(&namespace, &new).await {
@@ -71,15 +73,15 @@ impl IcebergCatalog {
             Err(CatalogFault::Status(404)) => {
                 return Err(Error::not_found(format!("schema `{schema}` not found"))
                     .with_reason(Reason::UndefinedSchema)
-                    .with_hint("make it with CREATE SCHEMA"));
+                    .with_hint("create it with CREATE SCHEMA"));
             }
             Err(fault) => return Err(fault.of(self.name())),
         }
         self.forget_names(schema).await;
         match self.writable(schema, table).await {
             Ok(Some(_)) => Ok(true),
-            Ok(None) => Err(Error::invalid(format!("the catalog has called the table `{table}` otherwise"))
-                .with_hint("look for it, and use names as the catalog writes them")),
+            Ok(None) => Err(Error::invalid(format!("the catalog changed the name of the table `{table}`"))
+                .with_hint("list the tables, and use lower-case names if the catalog changes the case")),
             Err(error) => {
                 // Nobody could read it from here.
                 let dropped = self.service().drop_table(&namespace, table).await;
@@ -156,9 +158,10 @@ impl IcebergCatalog {
     /// The namespace of a schema that can be seen here.
     fn namespace(&self, schema: &str) -> Result<Vec<String>> {
         parts(schema).filter(|_| self.may_have_schema(schema)).ok_or_else(|| {
-            let message = format!("there is no schema `{schema}` in the catalog `{}`", self.name());
-            Error::new(ErrorKind::Denied, message)
-                .with_hint("the operator chooses namespaces with `schemas` in the entry of the catalog")
+            let message = format!("schema `{schema}` not found in the catalog `{}`", self.name());
+            Error::new(ErrorKind::Denied, message).with_hint(
+                "the operator sets the visible namespaces with `schemas` in the entry of the catalog",
+            )
         })
     }
 }

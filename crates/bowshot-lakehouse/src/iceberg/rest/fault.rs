@@ -9,19 +9,19 @@ use std::time::Duration;
 pub(super) enum CatalogFault {
     #[error("{}", asked(.0))]
     Asked(Fault),
-    #[error("has not listed its names within {} s", .0.as_secs_f64())]
+    #[error("did not list its tables within {} s", .0.as_secs_f64())]
     Slow(Duration),
     #[error("lists {0}")]
     Large(&'static str),
-    #[error("refuses the credentials of this server ({0})")]
+    #[error("rejected the credentials of this server ({0})")]
     Refused(u16),
-    #[error("answers with status {0}")]
+    #[error("returned status {0}")]
     Status(u16),
     #[error("reports a conflict with another change")]
     Conflict,
     #[error("returned an invalid response: {0}")]
     Strange(&'static str),
-    #[error("cannot be asked: {0}")]
+    #[error("cannot be used: {0}")]
     Settings(String),
 }
 
@@ -39,18 +39,18 @@ impl CatalogFault {
             }
             Self::Large(_) => (
                 ErrorKind::Unavailable,
-                "the operator chooses namespaces with `schemas` in the entry of the catalog",
+                "the operator sets the visible namespaces with `schemas` in the entry of the catalog",
             ),
             Self::Status(300..=399) => (
                 ErrorKind::Unavailable,
-                "it says that it is elsewhere, where it is not asked: the operator corrects `uri` in the entry of the catalog",
+                "it redirects to another address, which is not followed: the operator corrects `uri` in the entry of the catalog",
             ),
             Self::Asked(_) | Self::Status(_) => {
                 (ErrorKind::Unavailable, "its tables are available again when it is; no restart is needed")
             }
             Self::Refused(_) => (
                 ErrorKind::Unavailable,
-                "the operator names `token`, or `client_id` and `client_secret`, in the entry of the catalog",
+                "the operator sets `token`, or `client_id` and `client_secret`, in the entry of the catalog",
             ),
             Self::Strange(_) => {
                 (ErrorKind::Unavailable, "check `uri` and `warehouse` in the entry of the catalog")
@@ -65,10 +65,10 @@ impl CatalogFault {
 /// The same of a catalog that is said there of a store.
 fn asked(fault: &Fault) -> String {
     match fault {
-        Fault::Late(limit) => format!("has not answered within {} s", limit.as_secs_f64()),
-        Fault::Status(status) => format!("answers with status {status}"),
+        Fault::Late(limit) => format!("did not answer within {} s", limit.as_secs_f64()),
+        Fault::Status(status) => format!("returned status {status}"),
         Fault::Strange(what) => format!("cannot be used: {what}"),
-        Fault::Stopped => "is not called any more: the server is stopping".to_owned(),
+        Fault::Stopped => "is not used any more: the server is stopping".to_owned(),
         _ => "cannot be reached, or the connection to it broke".to_owned(),
     }
 }

@@ -124,7 +124,7 @@ impl IcebergCatalog {
             self.name()
         );
         Error::new(ErrorKind::Unavailable, message).with_hint(format!(
-            "it is there if the table has the snapshot {id}: look for it before you run the statement again"
+            "check whether the table has the snapshot {id} before you run the statement again"
         ))
     }
 }

@@ -91,7 +91,7 @@ impl Pages {
             return Err(CatalogFault::Large("names on more than 1000 pages"));
         }
         if !self.seen.insert(next.clone()) {
-            return Err(CatalogFault::Strange("its list comes to the same page again"));
+            return Err(CatalogFault::Strange("its list returns the same page twice"));
         }
         self.next = Some(next);
         Ok(true)

@@ -107,7 +107,7 @@ impl IcebergRewrite {
 
     /// Deletes rows of a file by their places.
     pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
-        let missing = || Error::internal("rows of a file were to be deleted that is not there");
+        let missing = || Error::internal("rows of a missing file were to be deleted");
         let (path, table) = self.files.get(file).ok_or_else(missing)?;
         let (mut places, _) = table.places().ok_or_else(missing)?;
         let before = places.len();
@@ -125,7 +125,7 @@ impl IcebergRewrite {
     ) -> Result<Self> {
         if let Some(file) = file {
             let path = self.files.get(file).map(|(path, _)| path.clone());
-            let path = path.ok_or_else(|| Error::internal("a file was to be changed that is not there"))?;
+            let path = path.ok_or_else(|| Error::internal("a missing file was to be changed"))?;
             self.removed.insert(path);
         }
         let writer = written(self.writer, rows).await?;

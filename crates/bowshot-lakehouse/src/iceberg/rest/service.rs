@@ -155,7 +155,7 @@ impl Service {
         // Nothing is asked for by an address that has become another one.
         match url.path() == path {
             true => Ok(url),
-            false => Err(CatalogFault::Settings("its names make no address".to_owned())),
+            false => Err(CatalogFault::Settings("its names do not form a valid URL".to_owned())),
         }
     }
 
@@ -170,12 +170,12 @@ impl Service {
         }
         let answer: Config = parsed(&self.asked(url, MAX_BYTES, None).await?)?;
         if !answer.is_whole() {
-            return Err(CatalogFault::Strange("it is not what the specification says"));
+            return Err(CatalogFault::Strange("it does not follow the specification"));
         }
         let parts = answer.prefix().unwrap_or_default().split('/').filter(|part| !part.is_empty());
         let prefix: Vec<String> = parts.map(str::to_owned).collect();
         if !prefix.iter().all(|part| is_name(part)) {
-            return Err(CatalogFault::Strange("its prefix leads elsewhere"));
+            return Err(CatalogFault::Strange("its prefix leads to another address"));
         }
         *known = Some((Instant::now(), prefix.clone()));
         Ok(prefix)
@@ -276,7 +276,7 @@ fn accepted(answer: &Answer) -> Result<()> {
 pub(super) fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T> {
     match answer.status {
         200 => serde_json::from_slice(&answer.bytes)
-            .map_err(|_| CatalogFault::Strange("it is not what the specification says")),
+            .map_err(|_| CatalogFault::Strange("it does not follow the specification")),
         401 | 403 | 419 => Err(CatalogFault::Refused(answer.status)),
         other => Err(CatalogFault::Status(other)),
     }

@@ -96,16 +96,16 @@ impl IcebergSettings {
         let is_vended = match entry.one("credentials")?.as_deref() {
             None | Some("own") => false,
             Some("vended") => true,
-            Some(_) => return Err(entry.wrong("credentials", "it is `own` or `vended`")),
+            Some(_) => return Err(entry.wrong("credentials", "expected `own` or `vended`")),
         };
         let read_only = match entry.one("read_only")?.as_deref() {
             None | Some("true") => true,
             Some("false") => false,
-            Some(_) => return Err(entry.wrong("read_only", "it is `true` or `false`")),
+            Some(_) => return Err(entry.wrong("read_only", "expected `true` or `false`")),
         };
         let timeout = entry.duration("timeout")?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(entry.wrong("timeout", "it is longer than nothing"));
+            return Err(entry.wrong("timeout", "expected more than 0"));
         }
         let authority = entry.one("certificate_authority")?;
         let authority =
@@ -136,13 +136,13 @@ impl Entry<'_> {
     fn check(&self) -> Result<()> {
         let name = &self.name;
         if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) {
-            return Err(Error::invalid("a database has a name of 1 to 128 characters"));
+            return Err(Error::invalid("invalid name of a database: expected 1 to 128 characters"));
         }
         match self.values.keys().find(|key| !KEYS.contains(&key.as_str())) {
             None => Ok(()),
-            Some(key) => Err(self
-                .wrong(key, "it is not known")
-                .with_hint(format!("the keys of a catalog are {}", KEYS.join(", ")))),
+            Some(key) => {
+                Err(self.wrong(key, "unknown key").with_hint(format!("the keys are {}", KEYS.join(", "))))
+            }
         }
     }
 
@@ -154,7 +154,7 @@ impl Entry<'_> {
         match self.values.get(key).map(Vec::as_slice) {
             None => Ok(None),
             Some([one]) => Ok(Some(one.clone())),
-            Some(_) => Err(self.wrong(key, "it is one value")),
+            Some(_) => Err(self.wrong(key, "expected one value")),
         }
     }
 
@@ -170,8 +170,8 @@ impl Entry<'_> {
         match schemas.iter().all(|schema| parts(schema).is_some()) {
             true => Ok(schemas),
             false => Err(self
-                .wrong("schemas", "a name in it cannot be one of a namespace")
-                .with_hint("write the names of its parts with dots between them: `a.b`")),
+                .wrong("schemas", "invalid name of a namespace")
+                .with_hint("separate its parts with dots: `a.b`")),
         }
     }
 
@@ -182,30 +182,30 @@ impl Entry<'_> {
                 Ok(Some(SecretPlace(place)))
             }
             Some(_) => Err(self
-                .wrong(key, "a secret is not written down here")
-                .with_hint("write `env:NAME` for a variable of the environment, or `file:PATH`")),
+                .wrong(key, "expected a reference to a secret, not the secret itself")
+                .with_hint("write `env:NAME` for an environment variable, or `file:PATH`")),
         }
     }
 
     /// An address without credentials. It is not repeated.
     fn url(&self, key: &str) -> Result<Option<Url>> {
         let Some(text) = self.one(key)? else { return Ok(None) };
-        let url = Url::parse(&text).map_err(|_| self.wrong(key, "it is no address"))?;
+        let url = Url::parse(&text).map_err(|_| self.wrong(key, "invalid URL"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(self.wrong(key, "it begins with `https://` or `http://`"));
+            return Err(self.wrong(key, "expected `https://` or `http://`"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(self.wrong(key, "an address has no credentials in it"));
+            return Err(self.wrong(key, "a URL must not contain credentials"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(self.wrong(key, "it has nothing behind `?` or `#`"));
+            return Err(self.wrong(key, "a URL must not contain `?` or `#`"));
         }
         Ok(Some(url))
     }
 
     fn duration(&self, key: &str) -> Result<Option<Duration>> {
         let Some(text) = self.one(key)? else { return Ok(None) };
-        let wrong = || self.wrong(key, "it is a time such as `500ms`, `30s` or `5m`");
+        let wrong = || self.wrong(key, "expected a duration such as `500ms`, `30s` or `5m`");
         duration(&text).map(Some).ok_or_else(wrong)
     }
 
@@ -220,10 +220,10 @@ impl Entry<'_> {
             (None, Some(_), None) => Err(self.wrong("client_id", "`client_secret` is missing")),
             (None, None, Some(_)) => Err(self.wrong("client_secret", "`client_id` is missing")),
             (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
-                Err(self.wrong("token", "there is `client_id` or `client_secret` too"))
+                Err(self.wrong("token", "`client_id` or `client_secret` is set too"))
             }
             (_, None, None) if scope.is_some() || uri.is_some() => {
-                Err(self.wrong("scope", "`scope` and `token_uri` belong to `client_id` and `client_secret`"))
+                Err(self.wrong("scope", "`scope` and `token_uri` need `client_id` and `client_secret`"))
             }
             (Some(token), None, None) => Ok(Login::Token(token)),
             (None, None, None) => Ok(Login::Nobody),
@@ -236,13 +236,13 @@ impl Entry<'_> {
         if named.is_empty() {
             let place = warehouse.and_then(Place::parse);
             return place.map(|place| vec![place]).ok_or_else(|| {
-                self.wrong("places", "it is missing, and the warehouse is no address of a bucket")
-                    .with_hint("name where tables may lie, as `places = [\"s3://bucket/prefix\"]`")
+                self.wrong("places", "it is missing, and the warehouse is not the address of a bucket")
+                    .with_hint("set the allowed locations of tables: `places = [\"s3://bucket/prefix\"]`")
             });
         }
         let parse = |text: &String| {
             Place::parse(text).ok_or_else(|| {
-                self.wrong("places", "it names no bucket, and no folder from the root on")
+                self.wrong("places", "expected a bucket or an absolute path")
                     .with_hint("write `s3://bucket/prefix`, `gs://…`, `az://…` or an absolute path")
             })
         };

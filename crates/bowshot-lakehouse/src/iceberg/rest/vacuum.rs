@@ -43,7 +43,8 @@ impl IcebergCatalog {
                 Some(CatalogFault::Conflict) => now = found,
                 Some(fault) => return Err(fault.of(self.name())),
                 None => {
-                    let message = format!("the catalog `{}` keeps the snapshots of `{name}`", self.name());
+                    let message =
+                        format!("the catalog `{}` does not expire the snapshots of `{name}`", self.name());
                     return Err(Error::new(ErrorKind::Unavailable, message));
                 }
             }
@@ -54,9 +55,8 @@ impl IcebergCatalog {
 }
 
 fn continued(name: &str) -> Error {
-    let message = format!(
-        "others have gone on from a snapshot of `{name}` while it was expired, and may need its files: none is removed"
-    );
+    let message =
+        format!("another writer used a snapshot of `{name}` while it was expired: no files are removed");
     Error::new(ErrorKind::Conflict, message)
-        .with_hint("the snapshots are expired; let another program remove the files that no snapshot names")
+        .with_hint("the snapshots are expired; remove unreferenced files with another program")
 }

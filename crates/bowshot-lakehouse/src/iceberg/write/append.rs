@@ -101,15 +101,14 @@ impl Append {
         (folder, pool): (&FolderView, &Arc<HandlePool>),
     ) -> Result<Value> {
         if state.metadata.format_version != self.target.version {
-            let message =
-                "others have changed the version of the table's format since the statement has begun";
+            let message = "another writer changed the format version of the table while the statement ran";
             return Err(Error::new(ErrorKind::Conflict, message).with_hint("run the statement again"));
         }
         let sequence = state.number("last-sequence-number").unwrap_or(0) + 1;
         let parent = state.current();
         let before = match parent {
             Some(id) => Some(state.snapshot(id).ok_or_else(|| {
-                FileError::corrupt(&folder.path(""), format!("its current snapshot {id} is not there"))
+                FileError::corrupt(&folder.path(""), format!("its current snapshot {id} does not exist"))
             })?),
             None => None,
         };

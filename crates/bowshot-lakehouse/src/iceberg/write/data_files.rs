@@ -207,9 +207,9 @@ impl RowWriter {
         if number >= MAX_FILES {
             return Err(Error::new(
                 ErrorKind::LimitReached,
-                format!("the rows would go to more than {MAX_FILES} files"),
+                format!("the rows have more than {MAX_FILES} partitions"),
             )
-            .with_hint("add the rows of fewer partitions with each statement"));
+            .with_hint("insert the rows of fewer partitions with each statement"));
         }
         let name = format!("data/{}-{number:05}.parquet", self.statement);
         let options = ArrowWriterOptions::new()
@@ -263,12 +263,11 @@ fn no_default(error: DataFusionError) -> Error {
 }
 
 fn broken(error: ArrowError) -> Error {
-    Error::internal("rows could not be divided into partitions").with_source(error)
+    Error::internal("cannot divide rows into partitions").with_source(error)
 }
 
 /// What the file says, if it was the file.
 fn refused(error: &ParquetError) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("a file of the table cannot be written: {error}")).with_hint(
-        "nothing of the statement is visible; run it again when the table's folder can be written to",
-    )
+    Error::new(ErrorKind::Unavailable, format!("a file of the table cannot be written: {error}"))
+        .with_hint("the statement was not committed; run it again when the table's folder is writable")
 }

@@ -43,7 +43,7 @@ impl Expiry {
         state.target(table)?;
         if state.property("gc.enabled") == Some("false") {
             return Err(Error::unsupported(format!(
-                "`{table}` keeps its files: its `gc.enabled` is `false`"
+                "cannot remove files of `{table}`: its `gc.enabled` is `false`"
             )));
         }
         let retained = retained(state, since, Utc::now().timestamp_millis());
@@ -228,7 +228,7 @@ fn check_number(files: usize) -> Result<()> {
         return Ok(());
     }
     let message = format!("the snapshots of the table have more than {MAX_FILES} files");
-    Err(Error::new(ErrorKind::LimitReached, message).with_hint("let another program expire them"))
+    Err(Error::new(ErrorKind::LimitReached, message).with_hint("expire them with another program"))
 }
 
 fn below(path: &str, state: &TableState, folder: &FolderView) -> Result<String> {

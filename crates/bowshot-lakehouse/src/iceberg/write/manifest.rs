@@ -131,7 +131,7 @@ fn write_value(row: &mut Encoder, value: &ScalarValue) {
         ScalarValue::Decimal128(Some(it), precision, _) => {
             row.raw(&it.to_be_bytes()[16 - decimal_bytes(*precision)..]);
         }
-        other => unreachable!("`{other}` is no value that `avro_type` knows"),
+        other => unreachable!("`{other}` is not a type of `avro_type`"),
     });
 }
 

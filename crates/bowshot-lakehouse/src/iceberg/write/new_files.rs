@@ -156,9 +156,8 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("`{}` cannot be written: {error}", path.display())).with_hint(
-        "nothing of the statement is visible; run it again when the table's folder can be written to",
-    )
+    Error::new(ErrorKind::Unavailable, format!("`{}` cannot be written: {error}", path.display()))
+        .with_hint("the statement was not committed; run it again when the table's folder is writable")
 }
 
 #[cfg(test)]

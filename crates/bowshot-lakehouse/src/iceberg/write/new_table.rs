@@ -44,9 +44,9 @@ pub(in super::super) fn table_request(name: &str, new: &NewTable<'_>) -> Result<
     let version = version.unwrap_or(DEFAULT_VERSION);
     if !VERSIONS.contains(&version) {
         return Err(Error::unsupported(format!(
-            "a table of version {version} of the Iceberg format is not made"
+            "version {version} of the Iceberg format is not supported for new tables"
         ))
-        .with_hint("ask for version 2 or 3"));
+        .with_hint("use version 2 or 3"));
     }
     let last = i32::try_from(schema.fields().len()).unwrap_or(i32::MAX);
     let mut numbers = Numbers { last, version };
@@ -95,7 +95,7 @@ pub(super) fn partition_field(
     number: i64,
 ) -> Result<Value> {
     let found = column.ok_or_else(|| {
-        Error::not_found(format!("the table has no column `{name}` to be partitioned by"))
+        Error::not_found(format!("cannot partition by `{name}`: the table has no such column"))
             .with_reason(Reason::UndefinedColumn)
     })?;
     let data_type = found.field.data_type();

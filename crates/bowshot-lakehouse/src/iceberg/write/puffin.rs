@@ -27,8 +27,8 @@ impl PuffinFile {
     /// `LimitReached` for one that is too long.
     pub(super) fn add(&mut self, of: &str, places: &RoaringTreemap) -> Result<(i64, i64)> {
         let too_long = || {
-            Error::new(ErrorKind::LimitReached, "too many rows of a file are deleted for a vector of them")
-                .with_hint("write the files again first: `OPTIMIZE`")
+            Error::new(ErrorKind::LimitReached, "too many deleted rows of a file for a deletion vector")
+                .with_hint("rewrite the files first: `OPTIMIZE`")
         };
         let vector = vector::bytes(places).ok_or_else(too_long)?;
         let (place, length) = (i64::try_from(self.bytes.len()), i64::try_from(vector.len()));

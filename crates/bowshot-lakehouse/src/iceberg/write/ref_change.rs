@@ -43,7 +43,7 @@ impl RefChange {
         let (ReferenceChange::Create { kind, name, .. } | ReferenceChange::Drop { kind, name, .. }) = change;
         if name == "main" {
             return Err(Error::unsupported(format!(
-                "`main` is what the table `{table}` is, and stays its name"
+                "`main` is the table `{table}` itself and cannot be changed"
             )));
         }
         let known = state.refs().find(|(known, _)| *known == name).map(|(_, known)| known);
@@ -90,8 +90,7 @@ impl RefChange {
 fn snapshot(state: &TableState, table: &str, version: Option<u64>) -> Result<i64> {
     let Some(version) = version else {
         return state.current().ok_or_else(|| {
-            Error::invalid(format!("`{table}` has no state that could have a name"))
-                .with_hint("add rows to it first")
+            Error::invalid(format!("`{table}` has no snapshot yet")).with_hint("add rows to it first")
         });
     };
     let id = i64::try_from(version).ok().filter(|id| state.snapshot(*id).is_some());

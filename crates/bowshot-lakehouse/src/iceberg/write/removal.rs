@@ -87,7 +87,7 @@ impl Removed {
         let from = state.current();
         let manifests = match from {
             Some(id) => {
-                let before = state.snapshot(id).ok_or_else(|| corrupt("its snapshot is not there"))?;
+                let before = state.snapshot(id).ok_or_else(|| corrupt("its snapshot does not exist"))?;
                 manifests_of(before, state, (folder, pool))?
             }
             None => Vec::new(),
@@ -101,7 +101,7 @@ impl Removed {
         let is_complete =
             usize::try_from(gone) == Ok(removal.files.len()) && shortened.len() == removal.rows.len();
         if !is_complete {
-            return Err(corrupt("files that rows were changed in are in no manifest of it").into());
+            return Err(corrupt("its manifests lack files with changed rows").into());
         }
         removed.take_deletes(&writing, files, (deletes, &touched))?;
         (removed.added, removed.new_vectors) = put_vectors(shortened, state, (target, files), snapshot)?;
@@ -238,15 +238,14 @@ fn sum([files, rows, bytes]: [i64; 3], more: [i64; 3]) -> [i64; 3] {
 /// `Unsupported` for one that is not known here.
 pub(super) fn spec_of(state: &TableState, spec: i64, target: &Target) -> Result<Spec> {
     state.spec(spec, &target.columns).ok_or_else(|| {
-        Error::unsupported(
-            "rows are not changed in files that are partitioned in a way that is not known here",
-        )
+        Error::unsupported("changing rows in files with an unknown partition transform is not supported")
     })
 }
 
 /// The values of a partition in the types that they are written in.
 fn present(values: Vec<ScalarValue>, spec: &Spec) -> Result<Vec<ScalarValue>> {
-    let strange = || Error::new(ErrorKind::Corrupt, "the partition of a file is none of its specification");
+    let strange =
+        || Error::new(ErrorKind::Corrupt, "the partition of a file does not match its partition spec");
     if values.len() != spec.partition.len() {
         return Err(strange());
     }
@@ -279,8 +278,8 @@ pub(super) fn manifests_of(
     (folder, pool): (&FolderView, &Arc<HandlePool>),
 ) -> Result<Vec<ManifestFile>> {
     let Some(list) = snapshot.get("manifest-list").and_then(Value::as_str) else {
-        return Err(Error::unsupported("cannot write to a table whose snapshot has no list of manifests")
-            .with_hint("let the program that has written it add a snapshot first"));
+        return Err(Error::unsupported("cannot write to a table whose snapshot has no manifest list")
+            .with_hint("add a snapshot with the program that wrote the table"));
     };
     let name = paths::below(list, &state.metadata.location, folder)
         .map_err(|outside| FileError::corrupt(&folder.path(""), outside))?;

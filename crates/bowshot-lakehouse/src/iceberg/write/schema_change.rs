@@ -107,7 +107,7 @@ impl Columns<'_> {
             ColumnChange::DropNotNull { column } => {
                 if self.state.identifies(self.number(column)?) {
                     return Err(Error::unsupported(format!(
-                        "column `{column}` must not be NULL, since the rows of `{}` are identified by it",
+                        "column `{column}` must be NOT NULL: it is an identifier field of `{}`",
                         self.table
                     )));
                 }
@@ -130,7 +130,7 @@ impl Columns<'_> {
 
     fn number(&self, name: &str) -> Result<i64> {
         let number = self.find(name)?.get("id").and_then(Value::as_i64);
-        number.ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("column `{name}` has no number")))
+        number.ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("column `{name}` has no field id")))
     }
 
     fn check_free(&self, name: &str) -> Result<()> {
@@ -161,7 +161,7 @@ impl Columns<'_> {
         self.check_free(name)?;
         if !column.is_nullable() {
             return Err(Error::unsupported(format!(
-                "column `{name}` cannot be NOT NULL: the rows that are there have NULL in it"
+                "column `{name}` cannot be NOT NULL: existing rows have NULL in it"
             ))
             .with_hint("leave NOT NULL out"));
         }
@@ -178,13 +178,13 @@ impl Columns<'_> {
         let number = self.number(column)?;
         if self.state.is_laid_out_by(number) || self.state.identifies(number) {
             return Err(Error::unsupported(format!(
-                "column `{column}` cannot be dropped: rows of `{}` are partitioned, sorted or identified by it",
+                "column `{column}` cannot be dropped: it is a partition, sort or identifier field of `{}`",
                 self.table
             ))
             .with_hint("copy the other columns: `CREATE TABLE … AS SELECT …`"));
         }
         if self.fields.len() == 1 {
-            return Err(Error::invalid(format!("column `{column}` is the last one of `{}`", self.table))
+            return Err(Error::invalid(format!("column `{column}` is the only one of `{}`", self.table))
                 .with_hint("drop the table"));
         }
         self.fields.remove(place);
@@ -209,11 +209,11 @@ impl Columns<'_> {
             return self.set(column, "type", wanted);
         }
         Err(Error::unsupported(format!(
-            "column `{column}` of `{}` cannot get the type {data_type}",
+            "cannot change the type of column `{column}` of `{}` to {data_type}",
             self.table
         ))
         .with_hint(
-            "INTEGER becomes BIGINT, REAL becomes DOUBLE, and a DECIMAL gets more digits; else add a column",
+            "allowed are INTEGER to BIGINT, REAL to DOUBLE and more digits of a DECIMAL; else add a column",
         ))
     }
 }

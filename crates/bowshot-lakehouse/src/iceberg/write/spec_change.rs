@@ -104,7 +104,7 @@ fn added(mut fields: Vec<Value>, new: Value, (columns, table): (&[&str], &str)) 
     let is_value =
         |known: &Value| ["source-id", "transform"].iter().all(|key| known.get(key) == new.get(key));
     if fields.iter().any(is_value) {
-        let message = format!("rows of `{table}` are partitioned by this already");
+        let message = format!("`{table}` is already partitioned by this");
         return Err(Error::new(ErrorKind::AlreadyExists, message));
     }
     let name = new["name"].as_str().unwrap_or_default();

@@ -171,7 +171,7 @@ impl TableState {
         let version = self.metadata.format_version;
         if !VERSIONS.contains(&version) {
             return Err(refused(format!("it has version {version} of the Iceberg format"))
-                .with_hint("tables of the versions 2 and 3 are written: use another program, or copy it: `CREATE TABLE … AS SELECT …`"));
+                .with_hint("only versions 2 and 3 can be written: use another program, or copy it: `CREATE TABLE … AS SELECT …`"));
         }
         let lacks =
             |what: &str| Error::new(ErrorKind::Corrupt, format!("the metadata of `{name}` have no `{what}`"));
@@ -182,8 +182,8 @@ impl TableState {
         let defaults = types::write_defaults(fields, &columns).map_err(&refused)?;
         let spec_id = self.number("default-spec-id").ok_or_else(|| lacks("default-spec-id"))?;
         let spec = self.spec(spec_id, &columns).ok_or_else(|| {
-            refused("it is partitioned in a way that is not known here".to_owned())
-                .with_hint("write it with the program that has partitioned it")
+            refused("it has an unknown partition transform".to_owned())
+                .with_hint("write it with the program that created it")
         })?;
         Ok(Target {
             version,
@@ -229,10 +229,10 @@ impl Target {
         let more = row_lineage::file_fields();
         if let Some(taken) = more.iter().find(|field| self.schema.field_with_name(field.name()).is_ok()) {
             return Err(Error::unsupported(format!(
-                "rows are not written again beside a column `{}`",
+                "cannot rewrite rows of a table with a column `{}`",
                 taken.name()
             ))
-            .with_hint("rename the column: files of version 3 have another one of this name"));
+            .with_hint("rename the column: files of version 3 reserve the name for row lineage"));
         }
         let fields: Vec<FieldRef> = self.schema.fields().iter().cloned().chain(more).collect();
         Ok(Self { schema: Arc::new(Schema::new(fields)), ..self })

@@ -20,7 +20,7 @@ pub(super) fn probe(engine: &Engine, inputs: &[Input]) -> Result<Vec<Output>> {
             && together.iter().zip(&alone).all(|(together, alone)| same(together, alone, row));
         if !same {
             return Err(Error::unsupported(
-                "the ONNX graph does not answer for each row by itself: its answer depends on the other rows",
+                "the ONNX graph does not compute each row independently: its output depends on other rows",
             ));
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn model(bytes: &[u8]) -> Result<ModelProto> {
         // Of two with one name, the library could take the one that was not looked at.
         let mut names = HashSet::new();
         if !node.attribute.iter().all(|attribute| names.insert(&attribute.name)) {
-            return Err(Error::damaged(format!("`{}` has an attribute twice", node.op_type)));
+            return Err(Error::damaged(format!("`{}` has a duplicate attribute", node.op_type)));
         }
     }
     constants(graph)?;
@@ -48,7 +48,7 @@ fn constants(graph: &mut GraphProto) -> Result<()> {
         }
         let name = node.output.first().cloned().ok_or_else(|| Error::damaged("a constant has no name"))?;
         let mut tensor = constant(&node).ok_or_else(|| {
-            Error::unsupported("this form of the ONNX operator `Constant` is not evaluated")
+            Error::unsupported("this form of the ONNX operator `Constant` is not supported")
         })?;
         tensor.name = name;
         graph.initializer.push(tensor);
@@ -70,7 +70,7 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
 
 /// A constant has as many numbers as its dimensions say: no library has to find out what happens otherwise.
 fn check(tensor: &TensorProto) -> Result<()> {
-    let wrong = || Error::damaged(format!("constant `{}` has not the size that it says", tensor.name));
+    let wrong = || Error::damaged(format!("constant `{}` does not have the declared size", tensor.name));
     let mut count = 1_usize;
     for dimension in &tensor.dims {
         let dimension = usize::try_from(*dimension).map_err(|_| wrong())?;
@@ -85,7 +85,7 @@ fn check(tensor: &TensorProto) -> Result<()> {
         2 | 3 | 9 => (1, tensor.int32_data.len()),
         TEXT => (0, tensor.string_data.len()),
         other => {
-            return Err(Error::unsupported(format!("ONNX constants of type {other} are not evaluated")));
+            return Err(Error::unsupported(format!("ONNX constants of type {other} are not supported")));
         }
     };
     let there = if tensor.raw_data.is_empty() {
@@ -109,7 +109,7 @@ pub(super) fn inputs(model: &ModelProto) -> Result<Vec<Input>> {
         let elements = Kind::of(kind.elem_type).ok_or_else(|| no_numbers(&input.name))?;
         let width = kind.width().filter(|width| *width > 0).ok_or_else(|| {
             Error::unsupported(format!(
-                "the ONNX input `{}` does not say how many columns it has: convert with a fixed width",
+                "the ONNX input `{}` has no fixed number of columns: convert the model with a fixed width",
                 input.name
             ))
         })?;
@@ -124,7 +124,9 @@ pub(super) fn inputs(model: &ModelProto) -> Result<Vec<Input>> {
 }
 
 fn no_numbers(name: &str) -> Error {
-    Error::unsupported(format!("the ONNX input `{name}` takes no numbers, which is all that is evaluated"))
+    Error::unsupported(format!(
+        "the ONNX input `{name}` does not take numbers, and other inputs are not supported"
+    ))
 }
 
 /// Whole numbers of a constant.

@@ -104,7 +104,7 @@ fn read_checked(bytes: &[u8]) -> Result<Model> {
 /// Libraries that were not written for files of strangers may give up by a panic, which ends here.
 fn quietly<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(Error::unsupported("the ONNX graph cannot be computed: its library gave up")))
+        .unwrap_or_else(|_| Err(Error::unsupported("the ONNX graph cannot be computed: ONNX Runtime failed")))
 }
 
 impl Network {
@@ -183,7 +183,7 @@ impl Network {
 
 /// A graph that gives something else for some rows than for those that it was tried with.
 fn lost() -> Error {
-    Error::input("the ONNX graph does not give one answer for each row")
+    Error::input("the ONNX graph does not return one result for each row")
 }
 
 /// Numbers as an array of the graph's own arithmetic.

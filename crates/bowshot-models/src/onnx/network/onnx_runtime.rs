@@ -60,7 +60,7 @@ fn check_divisions(model: &ModelProto) -> Result<()> {
     for result in session.outputs() {
         if !matches!(result.dtype(), ValueType::Tensor { ty, .. } if floats.contains(ty)) {
             return Err(Error::unsupported(
-                "ONNX graphs that divide whole numbers by others than constants above zero are not evaluated",
+                "ONNX graphs that divide integers by anything but positive constants are not supported",
             ));
         }
     }
@@ -83,7 +83,7 @@ fn session(file: &[u8], level: GraphOptimizationLevel) -> Result<Session> {
             .with_optimization_level(level)?;
         builder.commit_from_memory(file)
     };
-    made().map_err(|error| Error::unsupported(format!("ONNX Runtime does not take the graph: {error}")))
+    made().map_err(|error| Error::unsupported(format!("ONNX Runtime rejected the graph: {error}")))
 }
 
 impl Engine {
@@ -123,7 +123,7 @@ impl Engine {
                 Numbers::Integers(numbers) => Given::from_array((shape, numbers))?.into_dyn(),
                 Numbers::Small(numbers) => Given::from_array((shape, numbers))?.into_dyn(),
                 Numbers::Truths(numbers) => Given::from_array((shape, numbers))?.into_dyn(),
-                Numbers::Texts(_) => return Err(ort::Error::new("texts are no inputs")),
+                Numbers::Texts(_) => return Err(ort::Error::new("strings are not supported as inputs")),
             };
             given.push((name, value.into()));
         }

@@ -46,7 +46,7 @@ pub(super) fn check(screened: &Screened<'_>) -> Result<()> {
             _ => [&[][..], &[]],
         };
         if !lists.iter().any(|list| list.contains(operator)) {
-            return Err(Error::unsupported(format!("the ONNX operator `{operator}` is not evaluated")));
+            return Err(Error::unsupported(format!("the ONNX operator `{operator}` is not supported")));
         }
     }
     Ok(())

@@ -70,7 +70,7 @@ fn take_maps(graph: &mut GraphProto) -> Result<Vec<(String, Classes)>> {
         let classes = listed(&map, "classlabels_int64s", "classlabels_strings")
             .ok_or_else(|| Error::damaged("`ZipMap` names no classes"))?;
         if graph.node.iter().any(|node| node.input.contains(to)) {
-            return Err(Error::unsupported("`ZipMap` before other operators is not evaluated"));
+            return Err(Error::unsupported("`ZipMap` before other operators is not supported"));
         }
         for output in graph.output.iter_mut().filter(|output| output.name == *to) {
             *output = numbers(from);
@@ -138,7 +138,7 @@ impl Meaning {
     /// By what the graph says of [`ROWS`] rows.
     pub(super) fn of(&self, outputs: &[Output]) -> Result<Meant> {
         if outputs.len() != self.outputs.len() {
-            return Err(Error::unsupported("the ONNX graph does not give the outputs that it names"));
+            return Err(Error::unsupported("the ONNX graph does not return its declared outputs"));
         }
         let is_number = |output: &Output| matches!(output.numbers, Numbers::Floats(_) | Numbers::Doubles(_));
         let is_label = |output: &Output| {
@@ -152,7 +152,7 @@ impl Meaning {
         };
         let given = &outputs[numbers];
         if given.shape.first() != Some(&ROWS) || given.count() == 0 {
-            return Err(Error::unsupported("the ONNX graph does not give one answer for each row"));
+            return Err(Error::unsupported("the ONNX graph does not return one result for each row"));
         }
         let width = given.count() / ROWS;
         within("outputs", width, limits::OUTPUTS)?;
@@ -178,12 +178,12 @@ impl Meaning {
         match classes {
             Some(classes) if classes.count() == width => Ok(classes),
             Some(classes) => Err(Error::unsupported(format!(
-                "the ONNX output `{}` has {width} numbers for {} classes, which are no probabilities",
+                "the ONNX output `{}` has {width} numbers for {} classes",
                 numbers.name,
                 classes.count()
             ))),
             None => Err(Error::unsupported(format!(
-                "the ONNX graph does not tell the classes of `{}`",
+                "the ONNX graph does not declare the classes of `{}`",
                 label.name
             ))),
         }
@@ -192,7 +192,7 @@ impl Meaning {
     fn unknown(&self) -> Error {
         let names: Vec<&str> = self.outputs.iter().map(|output| output.name.as_str()).take(5).collect();
         Error::unsupported(format!(
-            "ONNX models with the outputs {} are not evaluated: one of floats is, or a class and the probabilities of all classes",
+            "ONNX models with the outputs {} are not supported: expected one output of floats, or a class and the probabilities of all classes",
             names.join(", ")
         ))
     }

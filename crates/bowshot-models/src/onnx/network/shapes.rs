@@ -55,7 +55,7 @@ pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
             .ok_or_else(|| Error::damaged(format!("`{}` has too few outputs", node.op_type)))?;
         if rest.iter().any(|name| !name.is_empty()) {
             return Err(Error::unsupported(format!(
-                "the ONNX operator `{}` with several outputs is not evaluated",
+                "the ONNX operator `{}` with several outputs is not supported",
                 node.op_type
             )));
         }
@@ -65,7 +65,7 @@ pub(super) fn cost(model: &ModelProto, inputs: &[Input]) -> Result<usize> {
     }
     for output in &graph.output {
         if !shapes.shapes.contains_key(output.name.as_str()) {
-            return Err(Error::damaged(format!("the ONNX output `{}` comes from nowhere", output.name)));
+            return Err(Error::damaged(format!("no operator computes the ONNX output `{}`", output.name)));
         }
     }
     Ok((shapes.work / BLOCK / MULTIPLICATIONS).max(1))
@@ -94,7 +94,7 @@ impl<'a> Shapes<'a> {
         let name = node.input.get(at).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| Error::damaged(format!("`{}` has too few inputs", node.op_type)))?;
         self.shapes.get(name.as_str()).ok_or_else(|| {
-            Error::damaged(format!("`{}` names `{name}`, which no operator before it gives", node.op_type))
+            Error::damaged(format!("`{}` uses `{name}`, which no earlier operator computes", node.op_type))
         })
     }
 
@@ -107,7 +107,7 @@ impl<'a> Shapes<'a> {
             None => Ok(None),
             Some(input) => self.constants.get(input.as_str()).cloned().map(Some).ok_or_else(|| {
                 Error::unsupported(format!(
-                    "the ONNX operator `{}` without constant {name} is not evaluated",
+                    "the ONNX operator `{}` without constant {name} is not supported",
                     node.op_type
                 ))
             }),
@@ -155,7 +155,7 @@ impl<'a> Shapes<'a> {
                 Ok(shape)
             }
             operator if !operators::has_shape(operator) => Err(Error::unsupported(format!(
-                "what the ONNX operator `{operator}` gives has no size that is known"
+                "cannot determine the output size of the ONNX operator `{operator}`"
             ))),
             // The others of the list leave the shape of their first input.
             _ => {
@@ -293,7 +293,7 @@ impl<'a> Shapes<'a> {
         let to = self.list(node, 1, "shape")?.ok_or_else(|| misfit(node))?;
         within("dimensions", to.len(), DIMENSIONS)?;
         if integer(node, "allowzero").unwrap_or(0) != 0 {
-            return Err(Error::unsupported("the ONNX operator `Reshape` with `allowzero` is not evaluated"));
+            return Err(Error::unsupported("the ONNX operator `Reshape` with `allowzero` is not supported"));
         }
         let mut shape = Vec::with_capacity(to.len());
         let mut open = None;
@@ -396,5 +396,5 @@ fn product(shape: &[usize]) -> usize {
 }
 
 fn misfit(node: &NodeProto) -> Error {
-    Error::damaged(format!("the ONNX operator `{}` has inputs that do not fit together", node.op_type))
+    Error::damaged(format!("the ONNX operator `{}` has inputs of incompatible shapes", node.op_type))
 }

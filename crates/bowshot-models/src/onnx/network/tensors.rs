@@ -120,7 +120,7 @@ fn whole<P: ArrowPrimitiveType>(columns: &[ArrayRef], input: &Input) -> Result<V
     let columns = numbers::<P>(columns)?;
     if columns.iter().any(|column| column.null_count() > 0) {
         return Err(Error::input(format!(
-            "the ONNX input `{}` takes whole numbers, of which none may be missing",
+            "the ONNX input `{}` takes integers and cannot be NULL",
             input.name
         )));
     }
