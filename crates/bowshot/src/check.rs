@@ -18,7 +18,7 @@ fn how_read(sources: &[Served]) -> String {
 
 /// Files in served folders that are no table.
 fn left_out(files: &[PathBuf]) -> String {
-    files.iter().map(|file| format!("\nno table: {} is of no known format\n", file.display())).collect()
+    files.iter().map(|file| format!("\nno table: {} has no known format\n", file.display())).collect()
 }
 
 /// Checks users, addresses, the data folder and every source, and prints the tables to stdout.

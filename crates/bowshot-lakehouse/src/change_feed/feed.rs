@@ -153,7 +153,7 @@ impl Building<'_> {
         let unknown = ends.into_iter().find_map(|shape| shape.unknown.as_ref());
         let in_range = || commits.iter().find_map(|commit| commit.unknown.as_ref());
         if let Some(feature) = unknown.or_else(in_range) {
-            let detail = format!("reading changes of a table with the feature `{feature}`");
+            let detail = format!("the feature `{feature}` is not supported");
             return unsupported(detail, "compare two versions of it with `FOR VERSION AS OF`");
         }
         let (mut shape, mut same_columns) = (before, true);

@@ -41,7 +41,7 @@ pub(super) fn names_in(
         }
         if !is_read_as(found.data_type(), wanted.data_type(), Lacking::Null) {
             let detail = format!(
-                "column `{}` is {} in it and {} in the table; reading changes across this type change",
+                "column `{}` is {} in it and {} in the table",
                 column.field.name(),
                 found.data_type(),
                 column.field.data_type()

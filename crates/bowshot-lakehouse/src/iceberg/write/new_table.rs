@@ -95,7 +95,7 @@ pub(super) fn partition_field(
     number: i64,
 ) -> Result<Value> {
     let found = column.ok_or_else(|| {
-        Error::not_found(format!("cannot partition by `{name}`: the table has no such column"))
+        Error::not_found(format!("column `{name}` of PARTITION BY does not exist"))
             .with_reason(Reason::UndefinedColumn)
     })?;
     let data_type = found.field.data_type();
