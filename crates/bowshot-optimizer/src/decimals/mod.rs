@@ -5,7 +5,6 @@
 mod expression;
 
 use crate::node_rule::{Replacement, change_arguments, change_projection};
-use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
