@@ -45,6 +45,7 @@ mod tests {
     use super::*;
     use crate::test_sessions::session;
     use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
+    use datafusion::common::Result;
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};
