@@ -1,6 +1,6 @@
 //! Changes that only the planner can ask for: names of columns that it did not find.
 
-use super::around::qualifiers;
+use super::outer_columns::qualifiers;
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{

@@ -1,6 +1,6 @@
 //! One file on its way out: hidden until it is complete, removed if it does not get there.
 
-use super::{Shape, unfinished};
+use super::{Shape, partial_files};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::FileWriter as ArrowFile;
@@ -74,7 +74,7 @@ impl FileWriter {
             _ => {}
         }
         let (temporary, file) =
-            unfinished::begin(place.folder).map_err(|error| unwritable(place.path, &error.to_string()))?;
+            partial_files::begin(place.folder).map_err(|error| unwritable(place.path, &error.to_string()))?;
         let named = Some(Named { temporary, target, overwrite });
         let out = Out::File(BufWriter::with_capacity(BUFFER_BYTES, file));
         Self::begin(named, out, place.path, (shape, schema))

@@ -2,10 +2,10 @@
 //! "Deletion Vectors"). Their form is that of Iceberg's ([`crate::vector`]).
 
 use crate::deletes::{Count, vector_places};
+use crate::deletion_bitmap;
+use crate::delta::deletion_vector_check::name_of_uuid;
 use crate::delta::paths;
-use crate::delta::vectors::name_of_uuid;
 use crate::table_folder::FolderView;
-use crate::vector;
 use bowshot_formats::data_file::HandlePool;
 use bowshot_object_store::Error;
 use deltalake_core::kernel::{DeletionVectorDescriptor, StorageType};
@@ -78,7 +78,8 @@ impl<'a> Vectors<'a> {
         let size = usize::try_from(descriptor.size_in_bytes).ok();
         let content = bytes.as_deref().zip(size).and_then(|(bytes, size)| bytes.get(..size));
         let content = content.ok_or_else(|| self.corrupt("a deletion vector in it is damaged"))?;
-        let places = vector::bare(content, self.count.left()).map_err(|reason| self.corrupt(reason))?;
+        let places =
+            deletion_bitmap::bare(content, self.count.left()).map_err(|reason| self.corrupt(reason))?;
         let path = self.path();
         self.count.add(places.len(), &path)?;
         Ok(places)

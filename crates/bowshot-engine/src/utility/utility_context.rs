@@ -10,13 +10,13 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// What a statement about the server can read.
-pub(crate) struct Asked<'a> {
+pub(crate) struct UtilityContext<'a> {
     pub(crate) names: &'a Names,
     pub(crate) visible: &'a Visible,
     pub(crate) client: &'a ClientSlot,
 }
 
-impl Asked<'_> {
+impl UtilityContext<'_> {
     pub(crate) fn flavour(&self) -> Flavour {
         self.visible.flavour()
     }

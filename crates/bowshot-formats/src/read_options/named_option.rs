@@ -7,12 +7,12 @@ use bowshot_object_store::file_name::{Compression, Format};
 use encoding_rs::Encoding;
 
 /// An option as it was written.
-pub(super) struct Given<'a> {
+pub(super) struct NamedOption<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a OptionValue,
 }
 
-impl Given<'_> {
+impl NamedOption<'_> {
     fn wrong(&self, wanted: &str) -> Error {
         let value = match self.value {
             OptionValue::Text(text) => text.clone(),

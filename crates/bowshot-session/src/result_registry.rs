@@ -11,7 +11,7 @@ use std::time::Instant;
 const REMEMBERED: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub(crate) struct Results {
+pub(crate) struct ResultRegistry {
     state: Mutex<State>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Ended {
     Failed(Error),
 }
 
-impl Results {
+impl ResultRegistry {
     /// All open queries. Call their methods outside of this lock: their own may be held over disk writes.
     fn all(&self) -> Vec<Arc<QueryResult>> {
         self.state.lock().open.values().map(Arc::clone).collect()

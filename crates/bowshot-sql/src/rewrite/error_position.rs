@@ -1,6 +1,6 @@
 //! Where in a text something stands that the planner complains of.
 
-use super::around::qualifiers;
+use super::outer_columns::qualifiers;
 use crate::template::meaning;
 use crate::walk::Tree;
 use sqlparser::ast::{Expr, Ident, ObjectName, Visitor};

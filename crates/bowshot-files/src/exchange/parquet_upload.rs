@@ -2,7 +2,7 @@
 //! and there is no name to tell.
 
 use super::FileRows;
-use super::read::parquet_builder;
+use super::copy_from::parquet_builder;
 use arrow::error::ArrowError;
 use bowshot_api::{Error, Result};
 use bowshot_formats::batches::{Batches, Request};

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, SystemTime};
 
 #[derive(Debug, Default)]
-pub(crate) struct Sessions {
+pub(crate) struct SessionRegistry {
     open: Mutex<HashMap<SessionId, Arc<ClientSession>>>,
     /// Numbers by which MySQL's and PostgreSQL's clients know sessions.
     numbers: AtomicI32,
 }
 
-impl Sessions {
+impl SessionRegistry {
     /// The next session number, from 1.
     pub(crate) fn next_number(&self) -> i32 {
         self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX

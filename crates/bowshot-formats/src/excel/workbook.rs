@@ -1,6 +1,6 @@
 //! A workbook: its sheets, the texts that its cells share, and which of its formats show dates.
 
-use super::moment::{self, Format};
+use super::date_time::{self, Format};
 use super::xml::{Part, Parts};
 use crate::data_file::DataFile;
 use crate::zip::{self, Member};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const MAX_SHARED_BYTES: usize = 512 << 20;
 
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct Workbook {
     sheets: Vec<Sheet>,
     texts: Vec<String>,
     /// What numbers of each style are.
@@ -28,7 +28,7 @@ struct Sheet {
     member: Member,
 }
 
-impl Book {
+impl Workbook {
     pub(super) fn open(file: &Arc<DataFile>) -> Result<Self, Error> {
         let members = zip::members(file)?;
         let mut book = Self::of_sheets(file, &members)?;
@@ -134,7 +134,7 @@ impl Book {
     /// A number as the date or time that its style shows.
     pub(super) fn moment(&self, number: &str, style: Option<&str>) -> Option<String> {
         let format = self.styles.get(style?.parse::<usize>().ok()?)?;
-        moment::shown(number, *format, self.since_1904)
+        date_time::shown(number, *format, self.since_1904)
     }
 }
 
@@ -208,14 +208,14 @@ fn styles(mut parts: Parts) -> io::Result<Vec<Format>> {
         match parts.next()? {
             Part::Open(tag) if tag.name == b"numFmt" => {
                 if let (Some(id), Some(code)) = (tag.get("numFmtId"), tag.get("formatCode")) {
-                    own.insert(id.to_owned(), moment::written(code));
+                    own.insert(id.to_owned(), date_time::written(code));
                 }
             }
             Part::Open(tag) if tag.name == b"cellXfs" => cells = !tag.empty,
             Part::Close(name) if name == b"cellXfs" => cells = false,
             Part::Open(tag) if tag.name == b"xf" && cells => {
                 let id = tag.get("numFmtId").unwrap_or("0");
-                let usual = || moment::usual(id.parse().unwrap_or(0));
+                let usual = || date_time::usual(id.parse().unwrap_or(0));
                 styles.push(own.get(id).copied().unwrap_or_else(usual));
             }
             Part::End => return Ok(styles),

@@ -1,7 +1,7 @@
 //! Which sheets of a workbook are tables: those that are not hidden and have a cell. What was found is kept as long as the
 //! file is the same, since folders are listed often.
 
-use super::book::Book;
+use super::workbook::Workbook;
 use crate::data_file::{DataFile, HandlePool};
 use bowshot_object_store::{Error, FileIdentity};
 use parking_lot::Mutex;
@@ -18,12 +18,12 @@ const MAX_BOOKS: usize = 4_096;
 const MAX_SHEETS: usize = 256;
 
 #[derive(Debug, Default)]
-pub struct Books(Mutex<HashMap<PathBuf, Known>>);
+pub struct WorkbookCache(Mutex<HashMap<PathBuf, Known>>);
 
 /// The content that a workbook had, and the sheets in it.
 type Known = (FileIdentity, Arc<[String]>);
 
-impl Books {
+impl WorkbookCache {
     /// The sheets of a workbook; none of one that cannot be read, of which its table tells why.
     pub fn sheets(&self, path: &Path) -> Arc<[String]> {
         let Ok(metadata) = std::fs::metadata(path) else { return Arc::default() };
@@ -34,7 +34,7 @@ impl Books {
         }
         let file = DataFile::new(path.to_path_buf(), identity, HandlePool::new(1));
         // A file of noise can make a reader panic.
-        let found = catch_unwind(AssertUnwindSafe(|| Book::filled(&file)))
+        let found = catch_unwind(AssertUnwindSafe(|| Workbook::filled(&file)))
             .unwrap_or_else(|_| Err(Error::corrupt(path, "it cannot be decoded")));
         let mut sheets = found.unwrap_or_default();
         if sheets.len() > MAX_SHEETS {

@@ -17,14 +17,14 @@ pub(crate) struct SourceText<'a> {
 }
 
 /// Reads the tokens of one statement.
-pub(crate) struct StatementParser<'a> {
+pub(crate) struct StatementTokens<'a> {
     text: SourceText<'a>,
     /// Where the statement ends.
     end: Location,
     pub(crate) parser: Parser<'a>,
 }
 
-impl<'a> StatementParser<'a> {
+impl<'a> StatementTokens<'a> {
     pub(crate) fn new(tokens: Vec<TokenWithSpan>, text: SourceText<'a>) -> Self {
         let end = tokens.last().map_or_else(|| Span::empty().end, |token| token.span.end);
         let parser = Parser::new(text.dialect).with_recursion_limit(text.recursion_limit);

@@ -2,13 +2,13 @@
 
 use super::{Utility, session};
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::session::SessionStatement;
 use bowshot_api::Result;
 use sqlparser::tokenizer::Token;
 
 /// `ANALYZE [t]`, `CHECKPOINT`: statistics are kept with the rows, and what is committed is written.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.token();
     let _ = words.take("verbose");
     let _ = words.take("table");
@@ -20,7 +20,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
 }
 
 /// `CHECK TABLE t, …` of MySQL.
-pub(super) fn read_check(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_check(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take_all(&["check", "table"]);
     let mut tables = vec![words.name()?];
     while words.take_token(&Token::Comma) {
@@ -31,7 +31,7 @@ pub(super) fn read_check(mut words: StatementParser<'_>) -> Result<Statement> {
 
 /// `CREATE INDEX [CONCURRENTLY] [IF NOT EXISTS] [i] ON t …`, which migrations send. There are no indexes, since scans skip what the
 /// statistics rule out. One that is UNIQUE is a promise, and does not come here.
-pub(super) fn read_create_index(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_create_index(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take_all(&["create", "index"]);
     let _ = words.take("concurrently");
     let _ = words.take_all(&["if", "not", "exists"]);
@@ -47,7 +47,7 @@ pub(super) fn read_create_index(mut words: StatementParser<'_>) -> Result<Statem
 }
 
 /// `DROP INDEX i`
-pub(super) fn read_drop_index(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_drop_index(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take_all(&["drop", "index"]);
     let _ = words.take("concurrently");
     let _ = words.take_all(&["if", "exists"]);

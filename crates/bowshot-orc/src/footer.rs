@@ -1,10 +1,10 @@
 //! The end of a file, where it says what is in it: its types, its stripes and how they are packed.
 
+use crate::decompression::{Codec, MAX_BLOCK_BYTES};
 use crate::error::corrupt;
 use crate::messages::{self, ColumnStatistics, Footer, StripeInformation, decode};
 use crate::stream::{Packing, Stream};
 use crate::types::{self, Kind, Node};
-use crate::unpack::{Codec, MAX_BLOCK_BYTES};
 use crate::{Error, Source};
 use arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use std::ops::Range;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Tables and types by OID. It is filled at the first question.
 #[derive(Debug, Default)]
-pub(crate) struct Numbered {
+pub(crate) struct OidLookup {
     tables: OnceCell<HashMap<i64, EntryName>>,
     /// By the types of their rows and of arrays of those.
     row_types: OnceCell<HashMap<i64, EntryName>>,

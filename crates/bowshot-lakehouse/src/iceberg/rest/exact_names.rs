@@ -19,7 +19,7 @@ type Slot = tokio::sync::Mutex<Option<Listed>>;
 
 /// The spellings of table names that a catalog lists.
 #[derive(Debug)]
-pub(super) struct Spellings {
+pub(super) struct ExactNames {
     believed: Duration,
     namespaces: Mutex<HashMap<String, Arc<Slot>>>,
 }
@@ -47,7 +47,7 @@ impl Listed {
     }
 }
 
-impl Spellings {
+impl ExactNames {
     pub(super) fn new(believed: Duration) -> Self {
         Self { believed, namespaces: Mutex::default() }
     }

@@ -1,13 +1,13 @@
 //! Statements of other servers that Bowshot does not have, each with the reason and what to do instead.
 
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use bowshot_api::{Error, Result};
 
 /// Refuses a statement of this list.
 ///
 /// # Errors
 /// `Unsupported` with the reason.
-pub(crate) fn check(words: &StatementParser<'_>) -> Result<()> {
+pub(crate) fn check(words: &StatementTokens<'_>) -> Result<()> {
     let first = words.peek().unwrap_or_default();
     if matches!(first.as_str(), "create" | "drop" | "alter") {
         return match kind_of_thing(words).and_then(|kind| of_thing(&first, &kind)) {
@@ -85,7 +85,7 @@ const MODIFIERS: &[&str] = &[
     "constraint",
 ];
 
-fn kind_of_thing(words: &StatementParser<'_>) -> Option<String> {
+fn kind_of_thing(words: &StatementTokens<'_>) -> Option<String> {
     let (mut at, mut before) = (1, None);
     loop {
         let word = words.peek_nth(at)?;

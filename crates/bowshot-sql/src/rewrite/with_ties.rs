@@ -2,7 +2,7 @@
 //! query beside others: the rows up to that number, or behind it.
 
 use crate::calls::arguments;
-use crate::sql_statement::PERCENT;
+use crate::sqlparser_statement::PERCENT;
 use crate::template::{self, meaning};
 use crate::walk::Tree;
 use bowshot_api::{Error, Result};

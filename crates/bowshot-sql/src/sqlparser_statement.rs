@@ -2,7 +2,7 @@
 
 use crate::dialect::{Dialect, DialectName};
 use crate::joins::{self, Joins};
-use crate::statement_parser::{SourceText, expect_end};
+use crate::statement_tokens::{SourceText, expect_end};
 use crate::syntax_error::syntax_error;
 use crate::tokens::{self, is_blank, keyword, last_words, word};
 use crate::walk::Tree;

@@ -9,7 +9,7 @@
 
 use crate::delta::paths::{Root, outside};
 use crate::table_folder::FolderView;
-use crate::{MAX_DELETED, MAX_VECTOR_BYTES, vector};
+use crate::{MAX_DELETED, MAX_VECTOR_BYTES, deletion_bitmap};
 use bowshot_formats::data_file::{DataFile, HandlePool};
 use bowshot_object_store::{Error, FileIdentity};
 use bytes::Bytes;
@@ -200,8 +200,8 @@ fn largest_in_file(bytes: &[u8], offset: usize, size: u32) -> Result<Option<u64>
 }
 
 fn largest(content: &[u8]) -> Result<Option<u64>, String> {
-    let bitmaps = content.strip_prefix(&vector::MAGIC).ok_or_else(damaged)?;
-    vector::largest(bitmaps, MAX_DELETED)
+    let bitmaps = content.strip_prefix(&deletion_bitmap::MAGIC).ok_or_else(damaged)?;
+    deletion_bitmap::largest(bitmaps, MAX_DELETED)
 }
 
 /// Magic and bitmaps of the vector at a place of a file.
@@ -222,7 +222,8 @@ mod tests {
     /// One value below a key.
     fn vector(key: u32, value: u32) -> Vec<u8> {
         let (high, low) = (u16::try_from(value >> 16).unwrap(), u16::try_from(value & 0xffff).unwrap());
-        let mut bytes = [vector::MAGIC.as_slice(), &1_u64.to_le_bytes(), &key.to_le_bytes()].concat();
+        let mut bytes =
+            [deletion_bitmap::MAGIC.as_slice(), &1_u64.to_le_bytes(), &key.to_le_bytes()].concat();
         bytes.extend([12_346_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat());
         bytes.extend([high.to_le_bytes(), 0_u16.to_le_bytes()].concat());
         bytes.extend(16_u32.to_le_bytes());

@@ -2,7 +2,7 @@
 //! the same each time: it reads tables of this server as they are, or none, and calls functions of their arguments alone.
 
 use super::EngineSession;
-use super::bare_plan::{on_tables, tables_of, without_rows};
+use super::plan_binding::{on_tables, tables_of, without_rows};
 use crate::authorize::optimized_slot::{NextRun, Optimized, OptimizedFor};
 use crate::authorize::{Action, AuthorizedPlan};
 use crate::catalog::defaults::without_defaults;
