@@ -1,5 +1,4 @@
-//! Questions to other services over HTTP/1.1: one address, one question, one answer, within limits of time and size. Nothing
-//! else is followed: no redirect, no proxy, and no other address than one that the configuration allows.
+//! HTTP/1.1 client for configured services: one address, limits of time and size, no redirects, no proxy.
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{RequestBuilder, StatusCode, redirect};

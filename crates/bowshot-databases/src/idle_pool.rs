@@ -1,5 +1,4 @@
-//! What is kept for a while for whoever needs one next. What nobody takes in time is dropped by a thread that is there as long as
-//! something is kept: dropping may block.
+//! A pool of idle items with a timeout. A thread drops expired items, since dropping may block.
 
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};

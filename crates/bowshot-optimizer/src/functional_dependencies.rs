@@ -1,6 +1,5 @@
-//! Group keys that are said to follow from others. DataFusion says so of all columns of an aggregation for each key that was unique
-//! below it, even where a join has repeated it since: `GROUP BY a.k, l.v` over a join with `(SELECT DISTINCT v …) AS l` loses
-//! `a.k`, and DISTINCT is dropped. While rules that use these dependencies run, there are none.
+//! Removes wrong functional dependencies between group keys while rules use them. DataFusion keeps them above a join that repeats the
+//! key: `GROUP BY a.k, l.v` over a join with `(SELECT DISTINCT v …) AS l` loses `a.k`, and DISTINCT is dropped.
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, FunctionalDependencies, Result};

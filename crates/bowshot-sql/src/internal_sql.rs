@@ -1,5 +1,4 @@
-//! Texts that no client has sent: statements of our own, and what is kept of expressions, types and names. They are read as they
-//! stand, in the dialect `ansi`.
+//! SQL of the server itself, such as stored expressions, types and names. It is parsed in dialect `ansi`.
 
 use crate::dialect::{Dialect, DialectName};
 use bowshot_api::{Error, Result};

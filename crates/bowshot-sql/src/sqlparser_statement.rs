@@ -1,4 +1,4 @@
-//! What `sqlparser` reads: a few forms that it does not know get tokens that it does, then it parses them.
+//! Statements that `sqlparser` parses. Forms that it does not know get tokens that it does first.
 
 use crate::dialect::{Dialect, DialectName};
 use crate::joins::{self, Joins};

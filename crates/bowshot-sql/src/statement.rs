@@ -1,4 +1,4 @@
-//! What a statement is: [`parse`](crate::parse) gives one of these. Statements that `sqlparser` does not read are read here.
+//! All kinds of statements, and the keywords by which those that `sqlparser` does not parse are recognised.
 
 use crate::access::{self, AccessStatement};
 use crate::cache::{self, CacheStatement};

@@ -1,4 +1,4 @@
-//! The tokens of one statement that `sqlparser` does not read, and what is read off them.
+//! The tokens of one statement that `sqlparser` does not parse, and functions that read them.
 
 use crate::dialect::Dialect;
 use crate::offsets::Offsets;

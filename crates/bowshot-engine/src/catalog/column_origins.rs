@@ -1,5 +1,4 @@
-//! Which columns of a result are columns of tables as they are: clients write to those. It is followed through the plan from the
-//! result down; what is computed, or may be of several tables, has no origin.
+//! Which result columns are unchanged columns of tables, for clients that write to them. Computed columns have no origin.
 
 use crate::catalog::names::Names;
 use bowshot_api::ColumnOrigin;

@@ -1,5 +1,5 @@
-//! The changes of a table of this server as a stream, one commit after the other: the rows that its state has more of than the
-//! state before it ([`row_balance`]). Between commits nothing of the table is held, whoever waits for the next one.
+//! Changes of a table of this server as a stream, commit by commit: the rows that one state has more than the one before
+//! ([`row_balance`]). Waiting for the next commit holds nothing of the table.
 
 use crate::execute::row_balance::{self, BALANCE};
 use bowshot_api::{Error, ErrorKind, Result};

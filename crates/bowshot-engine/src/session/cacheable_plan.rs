@@ -1,5 +1,5 @@
-//! Plans that may run again as they were optimized, also with other values of their parameters. Every node must be known to mean
-//! the same each time: it reads tables of this server as they are, or none, and calls functions of their arguments alone.
+//! Decides which optimized plans may run again, also with other parameters. Every node must be on the list: scans of tables of this
+//! server, and functions that depend on their arguments only.
 
 use super::EngineSession;
 use super::plan_binding::{on_tables, tables_of, without_rows};

@@ -1,8 +1,5 @@
-//! Plans of a session that run on several nodes, where there are several.
-//!
-//! A node may be lost while a plan runs on it. As long as no row has gone to the client, the plan is placed again without it,
-//! and nobody notices. Later the client has rows of which nobody knows which ones would come again, so it is told to ask again.
-//! Where the nodes hand out the rows themselves, "later" begins when the client is told where they are.
+//! Runs plans on several nodes. If a node is lost before the client has a row, the plan runs again without that node. Later the client
+//! gets an error and must retry, since rows may come in another order. Where nodes send rows themselves, "later" begins with FlightInfo.
 
 use crate::distribution::{Placed, PlanOnNodes, heard};
 use crate::endpoints::{Opened, Opening, ResultEndpoints, Spread};

@@ -1,4 +1,4 @@
-//! Plans on tables without rows. They are right whatever rows the tables get, and are put on the tables that a statement sees.
+//! Cached plans over empty tables, bound to the tables that a statement sees.
 
 use crate::authorize::AuthorizedPlan;
 use crate::authorize::lookup_form::BoundLookup;

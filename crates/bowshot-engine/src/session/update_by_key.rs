@@ -1,5 +1,5 @@
-//! The rows that an UPDATE or DELETE changes, where it names them by a key: from the index of the key in memory, without optimizing
-//! a query and planning a scan. What becomes of them means what it means in a query. Whatever is not plain goes the ordinary way.
+//! UPDATE and DELETE by key: finds the rows in the key index, without optimizing a query or planning a scan. Other statements take
+//! the general path.
 
 use crate::catalog::lazy_state::LazyState;
 use crate::session::EngineSession;

@@ -1,4 +1,4 @@
-//! What a statement is answered with: who asks, and what there is.
+//! What statements about the server can read: the caller, the catalog and the session.
 
 use crate::catalog::Visible;
 use crate::catalog::names::Names;

@@ -1,7 +1,5 @@
-//! One file on its way in: its rows, under the names of the columns that they go into.
-//!
-//! CSV and JSON are read in the types of those columns, not in types that are guessed: `007` stays what it is in a column
-//! of text. Parquet and Arrow come in their own types.
+//! Reads one file for COPY FROM. CSV and JSON are parsed in the types of the target columns, so `007` stays as it is in a column of
+//! text. Parquet and Arrow have their own types.
 
 use super::Shape;
 use ::parquet::arrow::ProjectionMask;

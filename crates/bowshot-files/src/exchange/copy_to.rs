@@ -1,4 +1,4 @@
-//! One file on its way out: hidden until it is complete, removed if it does not get there.
+//! Writes one file for COPY TO. It has a hidden name until it is complete, and is removed if writing fails.
 
 use super::{Shape, partial_files};
 use arrow::array::RecordBatch;

@@ -1,9 +1,5 @@
-//! Files that statements write and read by name, in the one folder that the operator has opened for that.
-//!
-//! Nothing outside of the folder is reached: a path is relative to it or begins with it, has no `..` and no hidden name,
-//! and what it leads to, links followed, must lie in the folder still. A file is written under a hidden name, is on disk
-//! before it gets its own, and is gone if it does not get that far. Who may use the folder is decided above; what is
-//! checked here holds against clients, not against somebody who changes the folder on the server itself meanwhile.
+//! Files that COPY reads and writes in the exchange folder, which the operator names. Paths must stay in it, links followed, without
+//! `..` and hidden names. Who may use the folder is decided above. This holds against clients, not against other programs on the machine.
 
 mod copy_format;
 mod copy_from;

@@ -1,5 +1,4 @@
-//! A Parquet file that a client has sent, as its rows. Read as COPY reads one; what is wrong with it is wrong with the request,
-//! and there is no name to tell.
+//! Reads a Parquet file that a client has uploaded, as COPY FROM does. Errors name no file.
 
 use super::FileRows;
 use super::copy_from::parquet_builder;

@@ -1,5 +1,4 @@
-//! Files on their way out, under hidden names. Their locks tell those that somebody still writes from those that a server
-//! left which was killed; other servers may use the same folder.
+//! Files that are still being written, under hidden names. A lock marks those with a live writer; others are left by killed servers.
 
 use std::fs::{self, File};
 use std::io;

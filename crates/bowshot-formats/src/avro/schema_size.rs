@@ -1,5 +1,4 @@
-//! How large a schema is once each type stands where its name does, which is how the reader keeps it: a schema of 3 KB can be
-//! one of 16 million fields. Counted before the reader sees it.
+//! The size of an Avro schema with all named types expanded: a schema of 3 KB can have 16 million fields. Checked before parsing.
 
 use serde_json::Value;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Rows that a join has learned not to need, once it has read its other side: they leave before anything is made of them.
+//! Dynamic filters of joins: drops rows before their other columns are built.
 
 use super::scan::moved;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};

@@ -1,4 +1,4 @@
-//! Which row groups of a file a scan reads, and which of them by way of the kept columns.
+//! Which row groups of a file a scan reads, and which of them from cached columns.
 
 use super::PIECE_ROWS;
 use super::file::{ChunkId, FileColumns};

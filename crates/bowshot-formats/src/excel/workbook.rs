@@ -1,4 +1,4 @@
-//! A workbook: its sheets, the texts that its cells share, and which of its formats show dates.
+//! A workbook: its sheets, shared strings and date formats.
 
 use super::date_time::{self, Format};
 use super::xml::{Part, Parts};

@@ -1,5 +1,4 @@
-//! Which sheets of a workbook are tables: those that are not hidden and have a cell. What was found is kept as long as the
-//! file is the same, since folders are listed often.
+//! Which sheets of a workbook are tables: visible ones with a cell. Cached until the file changes, since folders are listed often.
 
 use super::workbook::Workbook;
 use crate::data_file::{DataFile, HandlePool};

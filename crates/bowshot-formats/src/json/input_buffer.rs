@@ -1,5 +1,4 @@
-//! The part of a text that is being read. It grows while a value does not fit in it, up to a limit: few compressed bytes can
-//! be a value of any length.
+//! A buffer of input that grows up to a limit while a value does not fit in it.
 
 use std::io::{self, Read};
 

@@ -1,7 +1,5 @@
-//! What values of JSON are: the shape that holds all of them, in the order in which keys come.
-//!
-//! Numbers are widened, to decimals or text where others would lose digits. Texts and numbers in one place are text. What is nested in one row and not in another is kept as
-//! JSON text, so that nothing is lost and no row fails.
+//! Infers the type of JSON values. Numbers are widened, to decimals or text where others would lose digits. Texts mixed with numbers are
+//! text. A value that is nested in only some rows is JSON text.
 
 use super::cursor::{Cursor, Trouble};
 use crate::csv::values::{self, Notation, Stamp};

@@ -1,4 +1,4 @@
-//! The value of an option, taken for what the option needs.
+//! One option with its name; parses its value.
 
 use super::types::{by_place, typed};
 use super::{MAX_NAMES, OptionValue, Said, Types};

@@ -1,5 +1,4 @@
-//! Which options fit the files that they are said of, and one another. What has no effect is refused: whoever says something
-//! believes that it matters.
+//! Refuses options that have no effect on a file format or contradict one another.
 
 use super::{ReadOptions, Said, Types};
 use arrow::datatypes::Schema;

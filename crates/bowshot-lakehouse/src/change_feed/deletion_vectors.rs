@@ -1,5 +1,5 @@
-//! Deletion vectors of Delta tables: places of rows of a file that are deleted, in a file of their own or in the log (Delta protocol,
-//! "Deletion Vectors"). Their form is that of Iceberg's ([`crate::vector`]).
+//! Reads deletion vectors of Delta tables, from their own files or the log (Delta protocol, "Deletion Vectors"). The format is
+//! Iceberg's ([`crate::deletion_bitmap`]).
 
 use crate::deletes::{Count, vector_places};
 use crate::deletion_bitmap;

@@ -1,6 +1,5 @@
-//! Deletion vectors of Delta tables, looked at before the library reads them: of each it makes a mask as long as the largest value
-//! that the vector has, and a log of some hundred bytes may name one that no memory has room for. A vector that is let through
-//! deletes rows that its file has, and all masks of a table together have a limit.
+//! Checks the size of Delta deletion vectors before the library expands them: a log entry of some hundred bytes can name a vector
+//! that no memory has room for. All vectors of a table together have a limit.
 //!
 //! ```text
 //! in the log:  Base85 of │ magic │ bitmaps │

@@ -1,4 +1,4 @@
-//! One lake: its catalog, and the tables of it that were read, which count as long as the catalog says the same of them.
+//! One DuckLake: its catalog and a cache of its tables.
 
 use super::super::table::{LakeSnapshot, LakeTable};
 use super::catalog::{self, Catalog, Moment};

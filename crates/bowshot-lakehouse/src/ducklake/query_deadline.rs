@@ -1,5 +1,4 @@
-//! A deadline for what SQLite reads of a catalog: whoever writes one can make that last as long as he likes. One thread for each
-//! catalog that is open, which ends with it; it sleeps as long as nobody reads.
+//! A deadline for SQLite queries on a catalog, since its author could make them arbitrarily slow. One thread per open catalog.
 
 use parking_lot::{Condvar, Mutex};
 use rusqlite::InterruptHandle;

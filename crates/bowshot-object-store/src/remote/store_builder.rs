@@ -1,6 +1,5 @@
-//! How a bucket is opened: what the configuration file or a secret says of it (which of them, `secret_credentials` decides), then the environment,
-//! then the profiles of AWS, then what the machine itself is given (instance metadata). Secrets stay in the objects that sign requests;
-//! nothing here shows them.
+//! Opens the store of a bucket. Credentials come from the configuration or a secret (`secret_credentials` decides which), then the
+//! environment, AWS profiles and instance metadata. No error or log shows them.
 
 use super::options::{PlaceSettings, RemoteOptions};
 use super::url::{RemoteUrl, Scheme};

@@ -1,5 +1,4 @@
-//! The ways to one bucket: for each credentials that addresses in it have, the stores that are opened with them. Which way a request
-//! takes is looked at when it is made, and ways of secrets that are in force no more are closed then.
+//! Open stores of one bucket, one for each set of credentials, chosen at each request. Stores of revoked secrets are closed then.
 
 use super::client::Stores;
 use super::fault::Fault;

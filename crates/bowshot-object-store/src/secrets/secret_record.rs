@@ -1,5 +1,4 @@
-//! How a secret is written down: what may be read (type, scope, who made it and when) beside what is sealed, which opens with just
-//! these alone.
+//! The stored form of a secret: readable type, scope, owner and time, which authenticate the encrypted values.
 
 use super::kinds::{NewSecret, SecretKind};
 use bowshot_api::{EncryptedText, Error, ErrorKind, Result, Secret, SecretCipher};

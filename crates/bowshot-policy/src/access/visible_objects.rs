@@ -1,4 +1,4 @@
-//! What of the catalog a user sees.
+//! Which objects of the catalog a user sees.
 
 use super::{Access, Limits, Reading};
 use crate::rules::place_of;

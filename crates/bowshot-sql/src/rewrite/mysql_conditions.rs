@@ -1,5 +1,5 @@
-//! Conditions of MySQL, where a number other than 0 is true, and a text as the number that it begins with. What may be of such
-//! a type is joined with TRUE: the planner, which knows types, reads the operands of AND so.
+//! Conditions in dialect `mysql`, where numbers and texts are conditions too. They are combined with TRUE by AND, whose operands the
+//! planner converts.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, JoinConstraint,

@@ -1,4 +1,4 @@
-//! Changes that only the planner can ask for: names of columns that it did not find.
+//! Replaces column names that the planner did not find.
 
 use super::outer_columns::qualifiers;
 use crate::template::meaning;

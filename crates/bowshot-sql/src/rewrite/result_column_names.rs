@@ -1,5 +1,5 @@
-//! In dialect `mysql`, columns of a result are called as they are written: a name without quotes means the same in any case, and is
-//! shown in that of the statement. Of queries within others, and of tables and views that queries make, names are as everywhere.
+//! In dialect `mysql` result columns are named as written in the statement, though unquoted names ignore case. Subqueries and
+//! definitions keep the usual names.
 
 use crate::dialect::DialectName;
 use crate::template::{meaning, quoted};

@@ -1,6 +1,5 @@
-//! Names with a schema that no table in sight has: `SELECT arch.m.a FROM m`, where `m` is that of another schema. The planner
-//! lets any schema pass before a table that is written without one. Such a name can only be that of a column `arch` with
-//! fields, so it is written as one; where there is no such column, [`stranger`] tells which table was asked for.
+//! Columns qualified by a schema that no table in scope has, as in `SELECT arch.m.a FROM m` with `m` of another schema. The planner
+//! ignores the schema. Here the name becomes a field of a column `arch`; if there is none, [`stranger`] names the missing table.
 
 use super::scopes::{Known, Scopes, change_in_scopes, dotted};
 use crate::template::meaning;

@@ -1,5 +1,4 @@
-//! Tables and their constraints by their numbers, for all calls of one batch: who looks through them for each row takes as long as
-//! there are tables, squared.
+//! Tables and constraints by OID, built once per batch, so that a lookup for each row is not a search of all tables.
 
 use crate::functions::sequences::{self, Sequence};
 use crate::functions::{Call, relations};

@@ -1,4 +1,4 @@
-//! Tables about things that there are none of, or that nobody counts. Clients ask them all the same.
+//! Tables that are always empty but that clients query.
 
 use crate::lazy_table::{Defined, tables};
 

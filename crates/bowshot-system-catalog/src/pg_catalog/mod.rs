@@ -3,6 +3,7 @@
 
 mod activity;
 pub(crate) mod attributes;
+mod builtin_objects;
 mod classes;
 pub(crate) mod constraints;
 mod duckdb;
@@ -13,7 +14,6 @@ mod procedures;
 mod relation_numbers;
 pub(crate) mod sequences;
 mod server;
-mod storage;
 mod types;
 
 pub use relation_numbers::RelationNumbers;
@@ -33,7 +33,7 @@ static GROUPS: [&[Defined]; 13] = [
     constraints::TABLES,
     duckdb::FUNCTIONS,
     duckdb::SQLITE,
-    storage::TABLES,
+    builtin_objects::TABLES,
     procedures::TABLES,
     sequences::TABLES,
     server::SETTINGS,

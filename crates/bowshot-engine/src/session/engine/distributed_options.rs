@@ -1,4 +1,4 @@
-//! What parts of plans run with on other nodes: the options of their session, beside those that all sessions have.
+//! Session options for parts of a plan that run on other nodes.
 
 use super::Engine;
 use crate::session::template::builder_from;

@@ -1,4 +1,4 @@
-//! Where tables of a catalog may lie: below the places that the operator names. A catalog is data that somebody else writes.
+//! Locations below which tables of a catalog may lie. The operator names them, since others write the catalog.
 
 use crate::table_folder::of_this_machine;
 use bowshot_object_store::RemoteUrl;

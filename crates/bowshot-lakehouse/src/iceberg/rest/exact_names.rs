@@ -1,5 +1,5 @@
-//! How the tables of a catalog are spelled. Catalogs that fold case, trim names or read addresses in ways of their own answer to many
-//! spellings of one name, and rules of access know one of them: what is not listed to the letter is not there.
+//! Table names exactly as the catalog lists them. Catalogs that fold case or trim names accept several spellings of a name, but
+//! access rules know one; any other spelling does not exist.
 
 use super::fault::CatalogFault;
 use super::names::parts;

@@ -1,4 +1,4 @@
-//! What a catalog answers, as far as it is read. Nothing here can be shown: answers have credentials in them.
+//! Responses of a catalog. They contain credentials and must not be shown.
 
 use super::super::metadata::TableMetadata;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Where tables are kept, how texts are compared, and what functions are written in: one way each.
+//! Built-in collations, tablespaces and languages.
 
 use crate::lazy_table::Make::Now;
 use crate::lazy_table::{Defined, cells, tables};
