@@ -1,7 +1,7 @@
 //! What one statement may do: the answers to all questions about rights.
 
 mod columns;
-mod seen;
+mod visible_objects;
 
 use super::rules::{PUBLIC, Place, Policy, Rules, User, place_of};
 use super::session_access::{AccessSettings, grantees};

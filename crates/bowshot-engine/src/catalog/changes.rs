@@ -3,7 +3,7 @@
 //! change is one of the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
 
 use super::{Visible, time_travel};
-use crate::execute::own_changes::{MayRead, OwnChanges, missing_version};
+use crate::execute::table_changes::{MayRead, OwnChanges, missing_version};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::table_version::AsOf;

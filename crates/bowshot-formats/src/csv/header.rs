@@ -1,7 +1,7 @@
 //! Whether the first record names the columns, and what the columns are called.
 
-use super::guess::{Guess, Habits};
 use super::sniff::Row;
+use super::type_inference::{Guess, Habits};
 use super::values::Notation;
 use crate::read_options::ReadOptions;
 use arrow::datatypes::DataType;
