@@ -243,8 +243,9 @@ fn wanted(op: &BinaryOperator, other: &DataType, text: &str) -> Option<DataType>
     let is_interval = matches!(other, DataType::Interval(_) | DataType::Duration(_));
     match op {
         op if is_arithmetic(op) && (other.is_integer() || other.is_floating()) => Some(other.clone()),
+        op if is_arithmetic(op) && other.is_decimal() => Some(decimal(text)),
         // In the type of a column it would be rounded.
-        op if other.is_decimal() && (is_arithmetic(op) || is_comparison(op)) => Some(decimal(text)),
+        op if is_comparison(op) && other.is_decimal() => Some(decimal(text)).filter(DataType::is_decimal),
         Multiply | Divide if is_interval => Some(DataType::Float64),
         Plus | Minus if is_interval => Some(INTERVAL),
         Plus if matches!(other, DataType::Timestamp(..) | DataType::Time64(_)) => Some(INTERVAL),
