@@ -98,6 +98,8 @@ codes! {
         InvalidText("invalid_text", "22P02"),
         /// A text is not a date, time or timestamp.
         InvalidDatetime("invalid_datetime", "22007"),
+        /// A text or binary value is longer than its column.
+        ValueTooLong("value_too_long", "22001"),
         /// An invalid regular expression.
         InvalidPattern("invalid_pattern", "2201B"),
         /// An invalid value of an option or argument.

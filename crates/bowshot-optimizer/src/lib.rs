@@ -58,7 +58,7 @@ pub use drop_ordering::{DropOrdering, Dropped};
 pub use floats::{extreme, extreme_of};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder, estimated_rows};
 pub use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
-pub use short_circuit::{guard, guarded_operator};
+pub use short_circuit::{guard, guarded, guarded_operator};
 pub use subqueries::one_row_function;
 pub use windows::hashes_partitions;
 

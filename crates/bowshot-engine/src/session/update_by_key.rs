@@ -2,6 +2,7 @@
 //! the general path.
 
 use crate::catalog::lazy_state::LazyState;
+use crate::plan::row_expressions;
 use crate::session::EngineSession;
 use crate::session::key_lookup::{FilteredScan, key_of};
 use crate::write::change::ADDRESS;
@@ -12,8 +13,7 @@ use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source_as_provider;
-use datafusion::execution::SessionState;
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Operator, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Projection};
 use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::Arc;
@@ -133,20 +133,14 @@ fn analysed(
     if projection.expr.iter().all(is_value) {
         return Ok(Some(projection.expr.clone()));
     }
-    let state: &SessionState = state;
-    let row = EmptyRelation { produce_one_row: true, schema: Arc::new(row.clone()) };
-    let plan = Projection::try_new(projection.expr.clone(), Arc::new(LogicalPlan::EmptyRelation(row)))?;
-    let plan = LogicalPlan::Projection(plan);
-    let analysed = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    Ok(match analysed {
-        LogicalPlan::Projection(plan) if matches!(plan.input.as_ref(), LogicalPlan::EmptyRelation(_)) => {
-            let reads = |expr: &Expr| Ok(matches!(expr, Expr::Cast(cast) if is_read(cast.field.data_type())));
-            let mut read = false;
-            for expr in &plan.expr {
-                read |= expr.exists(reads)?;
-            }
-            (!read).then_some(plan.expr)
+    let Some(exprs) = row_expressions::analysed(state, projection.expr.clone(), row)? else {
+        return Ok(None);
+    };
+    let reads = |expr: &Expr| Ok(matches!(expr, Expr::Cast(cast) if is_read(cast.field.data_type())));
+    for expr in &exprs {
+        if expr.exists(reads)? {
+            return Ok(None);
         }
-        _ => None,
-    })
+    }
+    Ok(Some(exprs))
 }
