@@ -104,7 +104,7 @@ table   format  files  size  from
 orders  csv         1  61 B  orders.csv
 who     json        1  54 B  people.json
 
-table `orders` is read as: delim=,, header=true (its first record is no record of these types)
+table `orders` is read as: delim=',', header=true (the first line does not fit the types of the others)
 
 table `who` is read as: one object on each line
 
