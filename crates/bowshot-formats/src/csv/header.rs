@@ -41,10 +41,10 @@ pub(super) fn find(rows: &[Row], columns: usize, options: &ReadOptions) -> Head 
         }
     }
     if for_header > 0 {
-        return Head { header: true, certain: true, why: "the first line does not fit the types of the others" };
+        return Head { header: true, certain: true, why: "the first line has other types" };
     }
     if against > 0 && !is_row_of_years(first) {
-        return Head { header: false, certain: true, why: "the first line fits the types of the others" };
+        return Head { header: false, certain: true, why: "the first line has the same types" };
     }
     match recurs(first, rest) {
         true => Head { header: false, certain: true, why: "values of the first line occur in others" },
