@@ -59,7 +59,7 @@ def test_no_place_outside_is_read(made, door):
     root = made.at("root", door)
     for place in ("/etc/passwd", "../users.toml", "orders.parquet/../../users.toml", "file:///etc/passwd", "s3://bucket/x.csv",
                   "http://127.0.0.1:1/x.csv", "/", "../", "data/", "nothing.csv"):
-        refused(root, f"CREATE EXTERNAL TABLE outside STORED AS CSV LOCATION '{place}'", "no file", "no place", "names no files")
+        refused(root, f"CREATE EXTERNAL TABLE outside STORED AS CSV LOCATION '{place}'", "no file", "location that statements may read", "names no files")
     refused(root, "SELECT * FROM outside", "not found")
 
 

@@ -135,7 +135,7 @@ fn may_read(
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Conflict,
-                format!("access rules changed while the changes of `{name}` were read"),
+                format!("access rules have changed while the changes of `{name}` were read"),
             )
             .with_hint("query its changes again, starting after the last version that you read")),
         }
