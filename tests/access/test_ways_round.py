@@ -123,7 +123,7 @@ def test_locks_of_who_may_not_change_rows(made):
     do(root, "CREATE TABLE pay (id INTEGER PRIMARY KEY, n INTEGER)", "INSERT INTO pay VALUES (1, 0)", "GRANT SELECT ON pay TO carl")
     for locking in ("FOR UPDATE", "FOR KEY SHARE", "FOR UPDATE SKIP LOCKED"):
         for rows in ("id = 1", "id IN (1, 2)"):
-            refused(made.at("carl", "postgres"), f"SELECT n FROM pay WHERE {rows} {locking}", "may not change rows")
+            refused(made.at("carl", "postgres"), f"SELECT n FROM pay WHERE {rows} {locking}", "may not update rows")
     do(root, "GRANT UPDATE (n) ON pay TO carl")
     assert made.at("carl", "postgres").rows("SELECT n FROM pay WHERE id = 1 FOR UPDATE") == [("0",)]
 
