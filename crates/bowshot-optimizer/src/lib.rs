@@ -81,6 +81,7 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
         rules.push(constants::nothing_constant_of_parts());
         rules.push(node_rule("SkippedInOrder", offsets::skipped_in_order));
         stock = constants::behind_filters(stock);
+        stock = behind(stock, "WindowTopN", || node_rule("UnorderedGroups", constants::unordered_groups));
     }
     let stock = join_order::before_selection(stock);
     let stock =
