@@ -11,20 +11,36 @@ use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
 use crate::write::Write;
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::{DialectName, Privilege};
-use bowshot_tables::{SeenRows, Table};
+use bowshot_sql::{DialectName, Privilege, RowLock, Statement};
+use bowshot_tables::{Entry, SeenRows, Snapshot, Table};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use std::collections::{BTreeSet, HashSet};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// Rows of parameters up to which a statement locks the rows that it changes: one with more does not take the locks of all others.
 const MAX_KEYS: usize = 1 << 16;
+
+/// What a query says about the rows that it locks.
+#[derive(Debug, Clone)]
+pub struct LockClause {
+    /// What becomes of it where they are locked already.
+    pub wait: RowLock,
+    /// The ids of their tables; `None` for all that it reads.
+    tables: Option<Arc<HashSet<Uuid>>>,
+}
+
+impl LockClause {
+    fn locks(&self, table: Uuid) -> bool {
+        self.tables.as_ref().is_none_or(|tables| tables.contains(&table))
+    }
+}
 
 /// A row by its table and the hash of its primary key. Two rows that are taken for one wait for one another, which is right, if slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,11 +60,84 @@ pub struct WatchedRows {
     key: Option<RowKey>,
 }
 
+/// All rows that a transaction watches, in the order in which it has locked them.
+#[derive(Debug, Default)]
+pub struct WatchList {
+    tables: HashMap<Uuid, WatchedTable>,
+    /// The table of each entry.
+    order: Vec<Uuid>,
+}
+
+#[derive(Debug, Default)]
+struct WatchedTable {
+    rows: Vec<WatchedRows>,
+    keys: HashSet<Option<RowKey>>,
+    /// The last state that had the rows, and how many there were: only a table that has lost rows since is looked through again.
+    checked: Option<(Arc<Table>, usize)>,
+}
+
+impl WatchList {
+    /// Adds rows that nobody else may change meanwhile.
+    pub fn extend(&mut self, all: Vec<WatchedRows>) {
+        for rows in all {
+            let id = rows.rows.table.id();
+            let table = self.tables.entry(id).or_default();
+            if !table.keys.contains(&None) && table.keys.insert(rows.key) {
+                table.rows.push(rows);
+                self.order.push(id);
+            }
+        }
+    }
+
+    /// How many entries it has.
+    pub fn count(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Forgets all but the first so many entries.
+    pub fn truncate(&mut self, count: usize) {
+        for id in self.order.drain(count.min(self.order.len())..) {
+            let Some(table) = self.tables.get_mut(&id) else { continue };
+            if let Some(rows) = table.rows.pop() {
+                table.keys.remove(&rows.key);
+            }
+            if let Some((_, count)) = &mut table.checked {
+                *count = table.rows.len().min(*count);
+            }
+        }
+        self.tables.retain(|_, table| !table.rows.is_empty());
+    }
+
+    fn are_in(&mut self, state: &Snapshot) -> bool {
+        self.tables.iter_mut().all(|(id, table)| state.table(*id).is_some_and(|now| table.are_in(now)))
+    }
+
+    fn seen_rows(&self) -> Vec<SeenRows> {
+        let rows = |table: &WatchedTable| {
+            let checked = table.checked.as_ref().filter(|(_, count)| *count == table.rows.len());
+            let checked = checked.map(|(state, _)| Arc::clone(state));
+            let seen = |watched: &WatchedRows| SeenRows { checked: checked.clone(), ..watched.rows.clone() };
+            table.rows.iter().map(seen).collect::<Vec<_>>()
+        };
+        self.tables.values().flat_map(rows).collect()
+    }
+}
+
+impl WatchedTable {
+    fn are_in(&mut self, now: &Arc<Table>) -> bool {
+        let checked = self.checked.as_ref().filter(|(state, _)| now.has_all_rows_of(state));
+        let known = checked.map_or(0, |(_, count)| *count);
+        let are_there = self.rows.iter().skip(known).all(|watched| watched.rows.are_in(now));
+        if are_there {
+            self.checked = Some((Arc::clone(now), self.rows.len()));
+        }
+        are_there
+    }
+}
+
 impl WatchedRows {
-    /// Whether a change of the other rows is one of these.
-    pub fn includes(&self, other: &Self) -> bool {
-        let is_same_table = self.rows.table.id() == other.rows.table.id();
-        is_same_table && (self.key.is_none() || self.key == other.key)
+    fn new(table: &Arc<Table>, addresses: Option<Vec<u64>>, key: Option<RowKey>) -> Self {
+        Self { rows: SeenRows { table: Arc::clone(table), addresses, checked: None }, key }
     }
 }
 
@@ -97,8 +186,7 @@ impl EngineSession {
         let Some(rows) = self.keyed_rows(plan) else {
             let tables = locked_tables(plan);
             let tables = tables.iter().filter_map(|table| state.shared().table(table.id()));
-            let rows = tables.map(|table| SeenRows { table: Arc::clone(table), addresses: None });
-            return Ok(rows.map(|rows| WatchedRows { rows, key: None }).collect());
+            return Ok(tables.map(|table| WatchedRows::new(table, None, None)).collect());
         };
         // Nobody else changes the tables of the session.
         let Some(table) = state.shared().table(rows.table.id()) else { return Ok(Vec::new()) };
@@ -111,7 +199,7 @@ impl EngineSession {
                 _ => None,
             };
             let key = key.filter(|_| addresses.is_some());
-            watched.push(WatchedRows { rows: SeenRows { table: Arc::clone(table), addresses }, key });
+            watched.push(WatchedRows::new(table, addresses, key));
         }
         Ok(watched)
     }
@@ -129,9 +217,8 @@ impl EngineSession {
     ///
     /// # Errors
     /// `Conflict` when somebody has.
-    pub fn check_watched(&self, watched: &[WatchedRows]) -> Result<()> {
-        let newest = self.pin();
-        if watched.iter().all(|watched| watched.rows.are_in(newest.shared())) {
+    pub fn check_watched(&self, watched: &mut WatchList) -> Result<()> {
+        if watched.order.is_empty() || watched.are_in(self.pin().shared()) {
             return Ok(());
         }
         let message = "a row that the transaction has locked was changed by another transaction";
@@ -148,11 +235,26 @@ impl EngineSession {
     pub async fn commit_watched(
         &self,
         (base, made): (&Pinned, &Pinned),
-        watched: &[WatchedRows],
+        watched: &mut WatchList,
     ) -> Result<()> {
         self.check_watched(watched)?;
-        let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
-        self.commit(&base.clone().watching(rows), made).await
+        self.commit(&base.clone().watching(watched.seen_rows()), made).await
+    }
+
+    /// What a statement says about the rows that it locks, if it is a query that does.
+    ///
+    /// # Errors
+    /// `NotFound` where it names a table that it does not read.
+    pub(super) fn lock_clause(&self, statement: &Statement, pinned: &Pinned) -> Result<Option<LockClause>> {
+        let Some(wait) = RowLock::from_statement(statement) else { return Ok(None) };
+        let named = bowshot_sql::locked_names(statement)?;
+        let names = self.names(pinned);
+        let id = |name: &ObjectName| match names.entry(&names.resolve(name).ok()?)? {
+            Entry::Table(table) => Some(table.id()),
+            _ => None,
+        };
+        let tables = named.and_then(|named| named.iter().map(id).collect::<Option<HashSet<Uuid>>>());
+        Ok(Some(LockClause { wait, tables: tables.map(Arc::new) }))
     }
 
     fn keyed_rows<'p>(&self, plan: &'p AuthorizedPlan) -> Option<KeyedRows<'p>> {
@@ -236,13 +338,11 @@ impl<'p> KeyedRows<'p> {
 /// The tables of this server that a query with FOR UPDATE reads, whoever sees a part of them.
 fn locked_tables(plan: &AuthorizedPlan) -> Vec<Arc<Table>> {
     let mut found = Vec::new();
-    if plan.row_lock().is_none() {
-        return found;
-    }
+    let Some(clause) = plan.row_lock() else { return found };
     // A plan that was authorised has been walked before.
     let _ = plan.planned().form().apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            found.extend(scanned_table(scan));
+            found.extend(scanned_table(scan).filter(|table| clause.locks(table.id())));
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -324,13 +424,29 @@ mod tests {
                 session.commit(plan.pinned(), &written.pinned).await.unwrap();
             };
             let plan = planned(&session, "SELECT * FROM t WHERE id = 7 FOR UPDATE").await;
-            let watched = session.watch_rows(&plan, &[], plan.pinned()).await.unwrap();
-            session.check_watched(&watched).unwrap();
+            let mut watched = WatchList::default();
+            watched.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+            session.check_watched(&mut watched).unwrap();
             change("UPDATE t SET word = 'x' WHERE id = 8").await;
             change("DELETE FROM t WHERE id = 6").await;
-            session.check_watched(&watched).unwrap();
+            session.check_watched(&mut watched).unwrap();
+            // Seen before those changes, added behind them.
+            let other = planned(&session, "SELECT * FROM t WHERE id = 9 FOR UPDATE").await;
+            let mut rows = session.watch_rows(&other, &[], plan.pinned()).await.unwrap();
+            rows.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+            watched.extend(rows);
+            assert_eq!(watched.count(), 2, "each row once");
+            session.check_watched(&mut watched).unwrap();
+            change("UPDATE t SET word = 'x' WHERE id = 9").await;
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
+            watched.truncate(1);
+            session.check_watched(&mut watched).unwrap();
+            // What was changed before it was added.
+            watched.extend(session.watch_rows(&other, &[], plan.pinned()).await.unwrap());
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
+            watched.truncate(1);
             change("UPDATE t SET word = 'x' WHERE id = 7").await;
-            assert_eq!(session.check_watched(&watched).unwrap_err().kind(), ErrorKind::Conflict);
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
         });
     }
 
@@ -350,18 +466,18 @@ mod tests {
                 "SELECT * FROM (SELECT * FROM t) AS a JOIN t AS b USING (id) FOR UPDATE",
             ] {
                 let plan = planned(&session, sql).await;
-                let watched = session.watch_rows(&plan, &[], plan.pinned()).await.unwrap();
-                assert!(watched.iter().all(|rows| watched[0].includes(rows)) && !watched.is_empty(), "{sql}");
+                let mut watched = WatchList::default();
+                watched.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+                assert_eq!(watched.count(), 1, "{sql}");
                 let (base, made) = write("UPDATE t SET word = 'mine' WHERE id = 7").await;
                 let (now, added) = write("INSERT INTO t SELECT max(id) + 1, 'new' FROM t").await;
                 session.commit(&now, &added).await.unwrap();
-                session.commit_watched((&base, &made), &watched).await.unwrap();
+                session.commit_watched((&base, &made), &mut watched).await.unwrap();
                 let (base, made) = write("DELETE FROM t WHERE id = 8").await;
-                let error = session.commit_watched((&base, &made), &watched).await.unwrap_err();
+                let error = session.commit_watched((&base, &made), &mut watched).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
                 // A commit that takes its turn after the check finds it too.
-                let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
-                let error = session.commit(&base.watching(rows), &made).await.unwrap_err();
+                let error = session.commit(&base.watching(watched.seen_rows()), &made).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
             }
             let plain = planned(&session, "SELECT * FROM t").await;
