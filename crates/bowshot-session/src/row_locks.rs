@@ -277,19 +277,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn locks_that_were_taken_since_a_mark_are_given_back() {
-        let locks = Arc::new(RowLocks::default());
-        let [mut first, mut second] = [(); 2].map(|()| locks.owner());
-        assert!(is_held(&mut first, 1));
-        let mark = first.mark();
-        assert!(is_held(&mut first, 2) && is_held(&mut first, 1));
-        let waits = second.queue(row(2)).unwrap().granted();
-        first.return_to(mark);
-        waits.now_or_never().expect("was given back");
-        assert!(!is_held(&mut second, 1) && !is_held(&mut first, 2));
-    }
-
-    #[tokio::test]
     async fn who_closes_a_cycle_gets_an_error() {
         let locks = Arc::new(RowLocks::default());
         let mut all: Vec<HeldLocks> = (0..4).map(|_| locks.owner()).collect();

@@ -16,7 +16,6 @@ use crate::plan::allowed::{check_nodes, refusal};
 use crate::plan::plan_limits;
 use crate::plan::planned_statement::{MakePlan, Planned};
 use crate::secured_scan;
-use crate::session::row_keys::LockClause;
 use crate::write::Write;
 use crate::write::copy::CopyIn;
 use crate::write::data_modifying_with::Step;
@@ -27,7 +26,7 @@ use bowshot_api::{Error, ErrorKind, PolicyDecisionPoint, Principal, Result};
 use bowshot_policy::Access;
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{
-    CacheStatement, CursorStatement, DatabaseStatement, SessionStatement, TransactionStatement,
+    CacheStatement, CursorStatement, DatabaseStatement, LockClause, SessionStatement, TransactionStatement,
 };
 use bowshot_tables::EntryName;
 use datafusion::common::tree_node::TreeNodeRecursion;

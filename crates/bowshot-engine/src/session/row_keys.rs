@@ -9,16 +9,15 @@ use crate::secured_scan;
 use crate::session::EngineSession;
 use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
 use crate::write::Write;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
-use bowshot_sql::{DialectName, Privilege, RowLock, Statement};
-use bowshot_tables::{Entry, SeenRows, Snapshot, Table};
+use bowshot_sql::{DialectName, Privilege};
+use bowshot_tables::{SeenRows, Snapshot, Table};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use datafusion::sql::sqlparser::ast::ObjectName;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -26,21 +25,6 @@ use uuid::Uuid;
 
 /// Rows of parameters up to which a statement locks the rows that it changes: one with more does not take the locks of all others.
 const MAX_KEYS: usize = 1 << 16;
-
-/// What a query says about the rows that it locks.
-#[derive(Debug, Clone)]
-pub struct LockClause {
-    /// What becomes of it where they are locked already.
-    pub wait: RowLock,
-    /// The ids of their tables; `None` for all that it reads.
-    tables: Option<Arc<HashSet<Uuid>>>,
-}
-
-impl LockClause {
-    fn locks(&self, table: Uuid) -> bool {
-        self.tables.as_ref().is_none_or(|tables| tables.contains(&table))
-    }
-}
 
 /// A row by its table and the hash of its primary key. Two rows that are taken for one wait for one another, which is right, if slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,13 +129,13 @@ impl EngineSession {
     /// Checks that who asks a query that locks rows may lock them, for which others wait.
     ///
     /// # Errors
-    /// `Denied` for who may change no column of its tables.
+    /// `Denied` for who may change no column of its tables, `NotFound` for a name that is not in FROM.
     pub fn check_row_lock(&self, plan: &AuthorizedPlan) -> Result<()> {
+        let locked: HashSet<Uuid> = locked_tables(plan)?.iter().map(|table| table.id()).collect();
         let access = self.gate.access(plan.pinned());
-        if plan.row_lock().is_none() || access.is_everything() {
+        if locked.is_empty() || access.is_everything() {
             return Ok(());
         }
-        let locked: HashSet<Uuid> = locked_tables(plan).iter().map(|table| table.id()).collect();
         for (name, _) in plan.pinned().shared().tables().filter(|(_, table)| locked.contains(&table.id())) {
             access.check_columns(Privilege::Update, &name, &BTreeSet::new())?;
         }
@@ -184,7 +168,7 @@ impl EngineSession {
         state: &Pinned,
     ) -> Result<Vec<WatchedRows>> {
         let Some(rows) = self.keyed_rows(plan) else {
-            let tables = locked_tables(plan);
+            let tables = locked_tables(plan)?;
             let tables = tables.iter().filter_map(|table| state.shared().table(table.id()));
             return Ok(tables.map(|table| WatchedRows::new(table, None, None)).collect());
         };
@@ -239,22 +223,6 @@ impl EngineSession {
     ) -> Result<()> {
         self.check_watched(watched)?;
         self.commit(&base.clone().watching(watched.seen_rows()), made).await
-    }
-
-    /// What a statement says about the rows that it locks, if it is a query that does.
-    ///
-    /// # Errors
-    /// `NotFound` where it names a table that it does not read.
-    pub(super) fn lock_clause(&self, statement: &Statement, pinned: &Pinned) -> Result<Option<LockClause>> {
-        let Some(wait) = RowLock::from_statement(statement) else { return Ok(None) };
-        let named = bowshot_sql::locked_names(statement)?;
-        let names = self.names(pinned);
-        let id = |name: &ObjectName| match names.entry(&names.resolve(name).ok()?)? {
-            Entry::Table(table) => Some(table.id()),
-            _ => None,
-        };
-        let tables = named.and_then(|named| named.iter().map(id).collect::<Option<HashSet<Uuid>>>());
-        Ok(Some(LockClause { wait, tables: tables.map(Arc::new) }))
     }
 
     fn keyed_rows<'p>(&self, plan: &'p AuthorizedPlan) -> Option<KeyedRows<'p>> {
@@ -335,18 +303,41 @@ impl<'p> KeyedRows<'p> {
     }
 }
 
-/// The tables of this server that a query with FOR UPDATE reads, whoever sees a part of them.
-fn locked_tables(plan: &AuthorizedPlan) -> Vec<Arc<Table>> {
+/// The tables of this server whose rows a query locks, whoever sees a part of them.
+fn locked_tables(plan: &AuthorizedPlan) -> Result<Vec<Arc<Table>>> {
     let mut found = Vec::new();
-    let Some(clause) = plan.row_lock() else { return found };
+    let (Some(clause), form) = (plan.row_lock(), plan.planned().form()) else { return Ok(found) };
+    if clause.of.is_empty() {
+        add_tables(form, &mut found);
+    }
+    for name in clause.of.iter() {
+        let named = in_from(form, name).ok_or_else(|| {
+            Error::not_found(format!("table `{name}` of FOR UPDATE is not in FROM"))
+                .with_reason(Reason::UndefinedTable)
+        })?;
+        add_tables(named, &mut found);
+    }
+    Ok(found)
+}
+
+/// What FROM calls by a name.
+fn in_from<'p>(plan: &'p LogicalPlan, name: &str) -> Option<&'p LogicalPlan> {
+    let called = match plan {
+        LogicalPlan::SubqueryAlias(node) => &node.alias,
+        LogicalPlan::TableScan(node) => &node.table_name,
+        _ => return plan.inputs().into_iter().find_map(|input| in_from(input, name)),
+    };
+    called.table().eq_ignore_ascii_case(name).then_some(plan)
+}
+
+fn add_tables(plan: &LogicalPlan, found: &mut Vec<Arc<Table>>) {
     // A plan that was authorised has been walked before.
-    let _ = plan.planned().form().apply_with_subqueries(|node| {
+    let _ = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
-            found.extend(scanned_table(scan).filter(|table| clause.locks(table.id())));
+            found.extend(scanned_table(scan));
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    found
 }
 
 fn scanned_table(scan: &TableScan) -> Option<Arc<Table>> {
