@@ -92,6 +92,8 @@ codes! {
         DivisionByZero("division_by_zero", "22012"),
         /// A number exceeds its type.
         OutOfRange("out_of_range", "22003"),
+        /// A sequence has given its last number.
+        SequenceLimit("sequence_limit", "2200H"),
         /// A date, time or interval exceeds its type.
         DatetimeOutOfRange("datetime_out_of_range", "22008"),
         /// A text is not a value of the type.

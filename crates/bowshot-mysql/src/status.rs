@@ -114,6 +114,7 @@ fn of_reason(reason: Reason) -> Code {
         Reason::CardinalityViolation => (1242, "21000"),
         Reason::DivisionByZero => (1365, "22012"),
         Reason::OutOfRange => (1690, "22003"),
+        Reason::SequenceLimit => (1467, "HY000"),
         Reason::DatetimeOutOfRange => (1441, "22008"),
         Reason::InvalidText | Reason::InvalidDatetime | Reason::CannotCoerce => (1292, "22007"),
         Reason::ValueTooLong => (1406, "22001"),

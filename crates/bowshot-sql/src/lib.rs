@@ -80,7 +80,7 @@ pub use partitions::{PartitionField, PartitionTransform};
 pub use pipe::{PipeChange, PipeCopy, PipeStatement};
 pub use plain_select::{PlainLiteral, PlainSelect};
 pub use redaction::{holds_secrets, redact_secrets, repeats_secrets};
-pub use row_lock::RowLock;
+pub use row_lock::{LockClause, RowLock};
 pub use secret::SecretStatement;
 pub use source_tokens::{first_word, replace_names, split, split_script, statement_spans, view_query};
 pub use sqlparser_statement::parse_expression;

@@ -128,6 +128,7 @@ fn understood(
     exclusions::mark(&mut kept);
     drop_deferrable(&mut kept);
     row_lock::drop_key(&mut kept);
+    row_lock::join_names(&mut kept);
     Ok((kept, if versions { dialect.with_versions() } else { dialect }))
 }
 
