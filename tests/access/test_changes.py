@@ -154,7 +154,7 @@ def test_who_follows_stops_when_rights_change(made):
     assert ada.rows("FETCH 1 FROM c") == [("1",)]
     root.rows("REVOKE SELECT ON watched FROM clerk")
     root.rows("INSERT INTO watched VALUES (2)")
-    refused(ada, "FETCH 1 FROM c", "access rules changed")
+    refused(ada, "FETCH 1 FROM c", "access rules have changed")
 
 
 def test_every_spelling_is_the_name_that_the_table_has(tmp_path):

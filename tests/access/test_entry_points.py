@@ -205,6 +205,7 @@ SESSION = {
     "savepoint": "says nothing of tables",
     "end_savepoint": "says nothing of tables",
     "primary_key": "CommandGetPrimaryKeys",
+    "option": "says nothing of tables",
     "options": "says nothing of tables",
     "setting": "says nothing of tables",
     "set_option": "says nothing of tables",

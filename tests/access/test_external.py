@@ -47,7 +47,7 @@ def test_who_makes_and_drops_them(made, door):
     assert "nothing.parquet" not in words
     for change in ("DROP TABLE outer_orders", "DROP VIEW outer_orders", "ALTER TABLE outer_orders RENAME TO mine",
                    "COMMENT ON TABLE outer_orders IS 'x'"):
-        refused(ada, change, "may not change or drop")
+        refused(ada, change, "may not alter or drop")
     refused(made.at("carl", door), "DROP TABLE outer_orders", "not found", "may not")
     for change in ("INSERT INTO outer_orders SELECT * FROM outer_orders", "DELETE FROM outer_orders", "TRUNCATE TABLE outer_orders"):
         refused(root, change, "external table")
@@ -59,7 +59,7 @@ def test_no_place_outside_is_read(made, door):
     root = made.at("root", door)
     for place in ("/etc/passwd", "../users.toml", "orders.parquet/../../users.toml", "file:///etc/passwd", "s3://bucket/x.csv",
                   "http://127.0.0.1:1/x.csv", "/", "../", "data/", "nothing.csv"):
-        refused(root, f"CREATE EXTERNAL TABLE outside STORED AS CSV LOCATION '{place}'", "no file", "no place", "names no files")
+        refused(root, f"CREATE EXTERNAL TABLE outside STORED AS CSV LOCATION '{place}'", "no file", "location that statements may read", "names no files")
     refused(root, "SELECT * FROM outside", "not found")
 
 
@@ -71,7 +71,7 @@ def test_where_the_files_are_its_owner_is_told(made, door):
         assert "orders.parquet" not in root.rows("SHOW CREATE TABLE outer_orders")[0][1]
     else:
         assert "LOCATION 'orders.parquet'" in root.rows("SHOW CREATE TABLE outer_orders")[0][1]
-        refused(ada, "SHOW CREATE TABLE outer_orders", "may not change or drop")
+        refused(ada, "SHOW CREATE TABLE outer_orders", "may not alter or drop")
     refused(made.at("carl", door), "SHOW CREATE TABLE outer_orders", "not found")
     told = ada.rows("SELECT sql FROM duckdb_tables() WHERE table_name = 'outer_orders'")
     assert "orders.parquet" not in str(told)

@@ -94,7 +94,7 @@ def test_who_may_change(made):
         ("CREATE MODEL mine FROM 'open.txt'", "exchange folder"),
         ("CREATE OR REPLACE MODEL open FROM 'open.txt'", "exchange folder"),
         ("DROP MODEL open", "may not drop model"),
-        ("GRANT EXECUTE ON MODEL open TO bob", "may not say who may do what"),
+        ("GRANT EXECUTE ON MODEL open TO bob", "may not change access rules"),
         ("DROP MODEL IF EXISTS closed; ", ""),
     ):
         if words == [""]:

@@ -57,4 +57,4 @@ def test_a_pipe_changes_no_rights_of_who_follows_a_part(made):
     assert ada.rows("FETCH 1 FROM c") == [("2",)]
     root.rows("REVOKE SELECT ON partly FROM ada")
     root.rows("INSERT INTO partly VALUES (3, 3)")
-    refused(ada, "FETCH 1 FROM c", "access rules changed")
+    refused(ada, "FETCH 1 FROM c", "access rules have changed")

@@ -115,16 +115,6 @@ def test_increments_are_not_lost(server, db, table):
     assert db.one(f"SELECT n FROM {table}") == len(counts) >= 2 * (TRANSACTIONS // 3)
 
 
-def test_what_is_not_committed_is_not_seen(db, other, table):
-    db.run(f"CREATE TABLE {table} (x BIGINT)", f"INSERT INTO {table} VALUES (1)", "BEGIN")
-    for sql in (f"INSERT INTO {table} VALUES (2)", f"UPDATE {table} SET x = x + 10", f"DELETE FROM {table} WHERE x = 12"):
-        db.run(sql)
-        assert other.rows(f"SELECT x FROM {table}") == [(1,)]
-    assert db.rows(f"SELECT x FROM {table}") == [(11,)]
-    db.run("ROLLBACK")
-    assert db.rows(f"SELECT x FROM {table}") == other.rows(f"SELECT x FROM {table}") == [(1,)]
-
-
 def test_a_transaction_sees_no_new_rows(db, other, table):
     db.run(f"CREATE TABLE {table} AS SELECT value AS x FROM generate_series(1, 100) AS s(value)", "BEGIN")
     sql = f"SELECT count(*), sum(x) FROM {table} WHERE x > 50"
@@ -142,16 +132,6 @@ def test_a_transaction_begins_with_its_first_statement(db, other, table):
     other.run(f"INSERT INTO {table} VALUES (2)")
     assert db.rows(f"SELECT x FROM {table}") == [(1,)]
     db.run("ROLLBACK")
-
-
-def test_the_first_committer_wins(db, other, table):
-    db.run(f"CREATE TABLE {table} (x BIGINT)", f"INSERT INTO {table} VALUES (1)")
-    for connection in (db, other):
-        connection.run("BEGIN", f"UPDATE {table} SET x = x * 10")
-    other.run("COMMIT")
-    with pytest.raises(dbapi.Error, match="run the transaction again"):
-        db.run("COMMIT")
-    assert db.rows(f"SELECT x FROM {table}") == [(10,)]
 
 
 def test_what_the_server_does_by_itself_is_nobodys_conflict(server, db, table):

@@ -121,3 +121,24 @@ def test_a_label_of_an_enumerated_type_comes_in_binary(connection):
     result = connection.pgconn.exec_params(b"SELECT $1::mood < 'happy'", [b"ok"], param_types=[oid], param_formats=[1])
     assert result.status == psycopg.pq.ExecStatus.TUPLES_OK, result.error_message
     assert result.get_value(0, 0) == b"t"
+
+
+def test_instants_without_a_time_zone_are_in_that_of_the_session(connection):
+    connection.execute("CREATE TABLE moments (at TIMESTAMPTZ, clock TIMESTAMP)")
+    connection.execute("SET TimeZone = 'Europe/Berlin'")
+    with connection.cursor() as cursor, cursor.copy("COPY moments FROM STDIN") as copy:
+        copy.write("2024-07-01 10:00\t2024-07-01 10:00:00+05\n")
+    values = [b"2024-07-01 10:00", b"2024-07-01 10:00+05"]
+    result = connection.pgconn.exec_params(b"INSERT INTO moments VALUES ($1, $2)", values)
+    assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, result.error_message
+    rows = connection.execute("SELECT at::text, clock::text FROM moments").fetchall()
+    connection.execute("SET TimeZone = 'UTC'")
+    assert rows == [("2024-07-01 10:00:00+02", "2024-07-01 10:00:00")] * 2
+
+
+@pytest.mark.parametrize("type_, value", [("VARCHAR(2)", "abc"), ("CHAR(2)", "abc")])
+def test_a_text_that_is_too_long_has_a_state_of_its_own(connection, type_, value):
+    connection.execute(f"CREATE TEMPORARY TABLE short (t {type_})")
+    with pytest.raises(psycopg.errors.StringDataRightTruncation):
+        connection.execute("INSERT INTO short VALUES (%s)", [value])
+    connection.execute("DROP TABLE short")

@@ -317,6 +317,46 @@ def test_a_savepoint_gives_back_later_locks(pair):
     assert list(one.run("SELECT id, x FROM locked ORDER BY id")) == [(1, 11), (2, 11), (3, 10)]
 
 
+def test_a_failed_block_gives_back_its_locks(pair):
+    """All, or those since the last savepoint. In MySQL's protocol a statement fails alone."""
+    one, other = pair
+    one.run("BEGIN", "UPDATE locked SET x = 1 WHERE id = 1")
+    waits = in_background(lambda: other.run("UPDATE locked SET x = x + 10 WHERE id = 1"))
+    assert one.code("SELECT nothing FROM locked") in ("42703", 1054)
+    if one.protocol == "mysql":
+        waits.join(0.3)
+        assert waits.is_alive()
+        one.run("ROLLBACK")
+    joined(waits)
+    one.run("ROLLBACK")
+    if one.protocol == "mysql":
+        return
+    one.run("BEGIN", "UPDATE locked SET x = x + 1 WHERE id = 1", "SAVEPOINT here", "UPDATE locked SET x = 1 WHERE id = 2")
+    waits = in_background(lambda: other.run("UPDATE locked SET x = x + 10 WHERE id = 2"))
+    assert one.code("SELECT nothing FROM locked") == "42703"
+    joined(waits)
+    waits = in_background(lambda: other.run("UPDATE locked SET x = x + 10 WHERE id = 1"))
+    one.run("ROLLBACK TO SAVEPOINT here", "COMMIT")
+    joined(waits)
+    assert one.run("SELECT id, x FROM locked ORDER BY id") == [(1, 21), (2, 10), (3, 0)]
+
+
+def test_for_update_of_locks_only_what_it_names(pair):
+    one, other = pair
+    one.run("DROP TABLE IF EXISTS beside", "CREATE TABLE beside (id INT PRIMARY KEY, y BIGINT)", "INSERT INTO beside VALUES (1, 0)")
+    query = "SELECT l.x FROM locked AS l JOIN beside AS b ON b.id = l.id FOR UPDATE OF"
+    for of, fails in (("b", False), ("l", True), ("b, l", True)):
+        one.run("BEGIN", f"{query} {of}")
+        other.run("UPDATE locked SET x = x + 1 WHERE id = 1")
+        if fails:
+            assert one.code("UPDATE beside SET y = y + 1 WHERE id = 1") in ("40001", 1213)
+            one.run("ROLLBACK")
+        else:
+            one.run("UPDATE beside SET y = y + 1 WHERE id = 1", "COMMIT")
+    assert one.one("SELECT y FROM beside") == 1
+    assert one.code(f"{query} locked") in ("42P01", 1146)
+
+
 def test_a_row_is_watched_although_it_was_locked_before(pair):
     """Its own change, of no row as yet, is in nobody's way."""
     one, other = pair

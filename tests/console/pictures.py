@@ -21,7 +21,8 @@ STATEMENT = (
     "SELECT o_orderdate AS day, sum(o_totalprice) AS total\nFROM orders\n"
     "WHERE o_orderdate < DATE '1992-07-01'\nGROUP BY day ORDER BY day"
 )
-ROW, SECONDS = 19, 0.5
+COLUMNS, ROW, SECONDS = 76, 19, 0.5
+COMMAND, OUTPUT = "#86efac", "#d3dcd7"
 
 
 class Demo(Process):
@@ -51,30 +52,32 @@ def console(to):
 
 
 def terminal(to):
-    """Commands of the README that ask a running server, and their output."""
+    """The quickstart of the README as it runs; what `serve` prints is from there, with its fixed ports."""
     block = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-    commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "data").mkdir()
         pathlib.Path(folder, "data/orders.csv").write_text("id,city,total\n1,Kyoto,9.5\n2,Bergen,3\n3,Kyoto,4\n")
         with Server(pathlib.Path(folder, "data")) as server:
             environment = {**os.environ, "PATH": f"{binaries()}:{os.environ['PATH']}", "BOWSHOT_URI": server.flight}
-            for command in commands:
-                lines.append(f"$ {command}")
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, shown = part.partition("\n")
+                if command.startswith("bowshot check"):
+                    continue
                 if not command.startswith("bowshot serve"):
                     run = command.replace("http://127.0.0.1:8080", server.http).replace("curl ", "curl -sS ")
-                    done = subprocess.run(["bash", "-c", run], cwd=folder, env=environment, capture_output=True, text=True, check=True)
-                    lines += done.stdout.rstrip().splitlines()
-    height = ROW * len(lines) + 24
+                    shown = subprocess.run(["bash", "-c", run], cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+                lines += [(COMMAND, f"$ {command}"), *((OUTPUT, line) for line in shown.splitlines() if line)]
+    lines = [(colour, line[at : at + COLUMNS]) for colour, line in lines for at in range(0, len(line), COLUMNS)]
+    width, height = 8 * COLUMNS + 28, ROW * len(lines) + 24
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}" font-family="monospace" font-size="13" xml:space="preserve">',
-        f'<rect width="1000" height="{height}" rx="8" fill="#101512"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="monospace" font-size="13">',
+        f'<rect width="{width}" height="{height}" rx="8" fill="#101512"/>',
     ]
-    for number, line in enumerate(lines):
-        colour = "#86efac" if line.startswith("$ ") else "#d3dcd7"
-        shown = f'<animate attributeName="opacity" from="0" to="1" begin="{number * SECONDS}s" dur="0.1s" fill="freeze"/>'
-        parts.append(f'<text x="14" y="{ROW * number + 24}" fill="{colour}" opacity="0">{html.escape(line)}{shown}</text>')
+    for number, (colour, line) in enumerate(lines):
+        # Viewers without animation show all lines.
+        hidden = f'<set attributeName="opacity" to="0" begin="0s" dur="{number * SECONDS}s"/>' if number else ""
+        parts.append(f'<text x="14" y="{ROW * number + 24}" fill="{colour}">{html.escape(line).replace(" ", "&#160;")}{hidden}</text>')
     to.write_text("\n".join([*parts, "</svg>", ""]))
 
 

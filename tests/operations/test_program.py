@@ -50,7 +50,7 @@ REFUSED = [
     ([], 2, ""),
     (["serve", "--flight", "0.0.0.0:0", "--http", "off"], 2,
      "error: `--flight 0.0.0.0:0` reaches beyond this machine, and no users are configured\n"
-     "hint: configure users (`bowshot hash-password`), listen on 127.0.0.1, or set `--insecure`\n"),
+     "hint: configure users (`bowshot hash-password`), listen on 127.0.0.1, or use `--insecure`\n"),
     (["check", "--flight", "127.0.0.1:0", "--http", "[::]:0"], 2, "error: `--http [::]:0` reaches beyond this machine"),
     *(([*command, "missing.parquet"], 2, "error: `missing.parquet` does not exist\nhint: check the path; relative paths start at")
       for command in (["check"], SERVE)),
@@ -104,7 +104,7 @@ table   format  files  size  from
 orders  csv         1  61 B  orders.csv
 who     json        1  54 B  people.json
 
-table `orders` is read as: delim=,, header=true (its first record is no record of these types)
+table `orders` is read as: delim=',', header=true (the first line has other types)
 
 table `who` is read as: one object on each line
 

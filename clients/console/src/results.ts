@@ -106,8 +106,8 @@ export class Results {
   }
 
   /** A card with an answer of the server, which replaces what was there; it tells how far the statement is. */
-  private card(title: string, sql: string, choices: HTMLElement | null, work: Work): void {
-    show(this.place, choices, section(title, sql, this.answer));
+  private card(sql: string, choices: HTMLElement | null, work: Work): void {
+    show(this.place, choices, section(null, sql, this.answer));
     void replace(this.answer, work);
   }
 
@@ -135,10 +135,10 @@ export class Results {
         return show(this.place, choices, h("p", { class: "note" }, "This chart needs a column of numbers, dates or times."));
       }
       const sql = chartSql(this.result.sql, fields, choice);
-      this.card("Chart", sql, choices, async (signal, tell) => {
+      this.card(sql, choices, async (signal, tell) => {
         const rows = await runToEnd(this.client, sql, signal, tell);
         const canvas = h("div", { class: "chart-place" });
-        const size = () => ({ width: Math.max(280, canvas.clientWidth), height: Math.max(220, Math.min(innerHeight * 0.42, this.place.clientHeight - 190)) });
+        const size = () => ({ width: Math.max(280, canvas.clientWidth), height: Math.max(160, Math.min(innerHeight * 0.42, this.place.clientHeight - 140)) });
         this.sized = new ResizeObserver(() => show(canvas, chart(rows, fields, choice, size())));
         this.sized.observe(canvas);
         return [h("p", { class: "note" }, coverage(choice, rows.count, (rows.columns[2]?.texts ?? []).map(Number))), canvas];
@@ -155,7 +155,7 @@ export class Results {
     if (this.refuses()) return;
     const sql = `SUMMARIZE ${this.result.sql}`;
     const share = (value: string | null) => h("span", {}, `${value ?? 0} % `, h("meter", { min: 0, max: 100, value: value ?? 0, "aria-label": "share of nulls" }));
-    this.card("Column profile", sql, null, async (signal, tell) =>
+    this.card(sql, null, async (signal, tell) =>
       rowsTable(await runToEnd(this.client, sql, signal, tell), { label: "Profile of each column", columns: { null_percentage: share } }),
     );
   }
@@ -164,7 +164,7 @@ export class Results {
     const explain = (verb: string) => {
       const sql = `${verb} ${this.result.sql}`;
       const choices = h("div", { class: "choices-bar" }, button("Explain", () => explain("EXPLAIN")), button("Explain analyze", () => explain("EXPLAIN ANALYZE"), { title: "Runs the statement and measures rows and times of each step" }));
-      this.card("Plan", sql, choices, async (signal, tell) => planView(await runToEnd(this.client, sql, signal, tell)));
+      this.card(sql, choices, async (signal, tell) => planView(await runToEnd(this.client, sql, signal, tell)));
     };
     explain("EXPLAIN");
   }

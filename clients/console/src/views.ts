@@ -117,11 +117,11 @@ export function stopFilling(place: HTMLElement): void {
 }
 
 /** A part of a page with its statement, which can be opened in the editor. */
-export function section(title: string, sql: string, place: HTMLElement, ...more: Child[]): HTMLElement {
+export function section(title: string | null, sql: string, place: HTMLElement, ...more: Child[]): HTMLElement {
   return h(
     "section",
     { class: "card" },
-    h("header", {}, h("h2", {}, title), ...more),
+    title === null ? null : h("header", {}, h("h2", {}, title), ...more),
     place,
     h(
       "details",

@@ -11,7 +11,7 @@
 //! concurrent requests. Decisions are cached for seconds, by the whole request; failures are not.
 
 use crate::Error;
-use crate::outgoing::{self, HttpClient, Question};
+use crate::http_client::{self, HttpClient, Question};
 use async_trait::async_trait;
 use bowshot_api::{AccessKind, AccessRequest, ErrorKind, NoDecision, PolicyDecisionPoint, Secret};
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ impl HttpPolicyDecisionPoint {
             let others = options.ca_file.is_some() || options.token.is_some();
             return if others { Err(bad("it has no `access.decision_url`".to_owned())) } else { Ok(None) };
         }
-        let url = outgoing::private_address(&options.url).map_err(bad)?;
+        let url = http_client::private_address(&options.url).map_err(bad)?;
         if options.timeout.is_zero() {
             return Err(bad("`access.decision_timeout` is zero: no answer would be in time".to_owned()));
         }

@@ -33,7 +33,7 @@ mod principal;
 mod reason;
 mod server;
 mod session;
-mod settings;
+mod session_options;
 mod stream;
 mod tensor_exchange;
 mod traces;
@@ -64,7 +64,7 @@ pub use session::{
     Answer, ColumnOrigin, Delivery, Description, Endpoints, LastWrite, Location, Notice, Prepared, Request,
     STATUS_RESULT, Session, Statement, SubstraitPlan,
 };
-pub use settings::{OptionValue, SESSION_OPTIONS, SessionOption};
+pub use session_options::{OptionValue, SESSION_OPTIONS, SessionOption};
 pub use stream::{BatchStream, ByteStream, Origin, batch_bytes};
 pub use tensor_exchange::{Reduction, TensorExchange};
 pub use traces::{

@@ -92,12 +92,16 @@ codes! {
         DivisionByZero("division_by_zero", "22012"),
         /// A number exceeds its type.
         OutOfRange("out_of_range", "22003"),
+        /// A sequence has given its last number.
+        SequenceLimit("sequence_limit", "2200H"),
         /// A date, time or interval exceeds its type.
         DatetimeOutOfRange("datetime_out_of_range", "22008"),
         /// A text is not a value of the type.
         InvalidText("invalid_text", "22P02"),
         /// A text is not a date, time or timestamp.
         InvalidDatetime("invalid_datetime", "22007"),
+        /// A text or binary value is longer than its column.
+        ValueTooLong("value_too_long", "22001"),
         /// An invalid regular expression.
         InvalidPattern("invalid_pattern", "2201B"),
         /// An invalid value of an option or argument.

@@ -348,6 +348,10 @@ pub trait Session: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Gives back the row locks that the transaction begun with SQL has taken since its last savepoint. For front ends in which it can
+    /// only be rolled back after an error, to a savepoint or whole.
+    async fn release_after_error(&self) {}
+
     /// Creates a savepoint.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ mod error;
 mod filter_pushdown;
 mod flight_partitions;
 mod iceberg;
-mod idle;
+mod idle_pool;
 mod insert;
 mod key_ranges;
 mod kind;

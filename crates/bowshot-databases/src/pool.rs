@@ -4,7 +4,7 @@ use crate::cancellation::Cancellation;
 use crate::connection::DatabaseConnection;
 use crate::driver;
 use crate::error::DatabaseError;
-use crate::idle::IdleItems;
+use crate::idle_pool::IdleItems;
 use crate::kind::Kind;
 use crate::mysql;
 use crate::settings::DatabaseSettings;

@@ -45,7 +45,7 @@ pub use session::engine::{
 };
 pub use session::key_lookup::is_key_lookup;
 pub use session::literal_query::answers_at_once;
-pub use session::row_keys::{RowKey, WatchedRows};
+pub use session::row_keys::{RowKey, WatchList, WatchedRows};
 pub use session::transaction::Transaction;
 pub use session::write::Written;
 pub use write::returning::Returned;

@@ -3,7 +3,7 @@
 use crate::entry::Definition;
 use crate::listing::{self, ListingLimits};
 use crate::{SourceSpec, name, partition, remote_tables};
-use bowshot_formats::excel::Books;
+use bowshot_formats::excel::WorkbookCache;
 use bowshot_formats::read_options::ReadOptions;
 use bowshot_lakehouse::table_formats::foreign_table;
 use bowshot_object_store::file_name::{self, Format, Kind};
@@ -46,7 +46,7 @@ impl Layout {
 }
 
 /// What start-up must refuse: sources that are not there, hold only files that are no data, or have the name of another source.
-pub(crate) fn check(sources: &[Source], limits: ListingLimits, books: &Books) -> Result<(), Error> {
+pub(crate) fn check(sources: &[Source], limits: ListingLimits, books: &WorkbookCache) -> Result<(), Error> {
     let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
     for source in sources {
         // Whether a store answers is no question of the start: its tables say so when they are asked for.
@@ -87,7 +87,11 @@ fn check_local(source: &SourceSpec, limits: ListingLimits) -> Result<(), Error> 
 }
 
 /// The tables of all sources as they are now. A name that two paths claim gives a table that says so.
-pub(crate) fn definitions(sources: &[Source], limits: ListingLimits, books: &Books) -> Vec<Definition> {
+pub(crate) fn definitions(
+    sources: &[Source],
+    limits: ListingLimits,
+    books: &WorkbookCache,
+) -> Vec<Definition> {
     let mut tables: BTreeMap<String, Definition> = BTreeMap::new();
     for definition in sources.iter().flat_map(|source| tables_of(source, limits, books)) {
         let key = definition.name.to_lowercase();
@@ -131,7 +135,7 @@ fn add_left_out(folder: &Path, source: &SourceSpec, depth: usize, files: &mut Ve
     }
 }
 
-fn tables_of(source: &Source, limits: ListingLimits, books: &Books) -> Vec<Definition> {
+fn tables_of(source: &Source, limits: ListingLimits, books: &WorkbookCache) -> Vec<Definition> {
     if let Some(store) = &source.remote {
         return remote_tables::definitions(store, source);
     }
@@ -200,7 +204,7 @@ fn definition(path: &Path, source: &SourceSpec) -> Definition {
 }
 
 /// A table for each sheet of a workbook that has several with something in them, else the one that there is.
-fn of_sheets(definition: Definition, books: &Books) -> Vec<Definition> {
+fn of_sheets(definition: Definition, books: &WorkbookCache) -> Vec<Definition> {
     let kind = definition.options.kind(&definition.path);
     let is_book = kind.is_some_and(|kind| kind.format == Format::Excel) && !definition.path.is_dir();
     if !is_book || definition.options.sheet.is_some() {

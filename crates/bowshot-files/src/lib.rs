@@ -54,12 +54,12 @@ mod partition;
 pub mod plan_codec;
 mod remote_tables;
 mod snapshot;
-mod spec;
+mod source_spec;
 mod table;
 
 pub use catalog::{FileCatalog, file_catalog};
 pub use options::StorageOptions;
-pub use spec::SourceSpec;
+pub use source_spec::SourceSpec;
 pub use table::{FileTable, versioned};
 
 #[cfg(test)]

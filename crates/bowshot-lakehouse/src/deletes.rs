@@ -1,7 +1,7 @@
 //! Rows that were deleted after their file was written: by their places, and by the values of some columns.
 
 use super::columns::{LakeColumn, number};
-use super::vector;
+use super::deletion_bitmap;
 use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, Int64Type, Schema};
@@ -168,7 +168,7 @@ pub(super) fn vector_places(
     }
     let bytes = file.read(range);
     file.close();
-    let places = vector::places(&bytes?, count.left());
+    let places = deletion_bitmap::places(&bytes?, count.left());
     let places = places.map_err(|reason| Error::corrupt(file.path(), reason))?;
     count.add(places.len(), file.path())?;
     Ok(places)

@@ -12,6 +12,7 @@
 pub mod change_feed;
 mod columns;
 mod deletes;
+mod deletion_bitmap;
 pub mod delta;
 mod ducklake;
 pub mod iceberg;
@@ -19,7 +20,6 @@ pub mod row_lineage;
 mod table;
 pub mod table_folder;
 pub mod table_formats;
-mod vector;
 
 pub(crate) use deletes::{MAX_DELETED, MAX_VECTOR_BYTES};
 pub use ducklake::{DuckLake, DuckLakePlace};

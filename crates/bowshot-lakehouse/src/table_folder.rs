@@ -1,6 +1,5 @@
-//! The folder of a table whose own metadata say which files count, wherever it is: on this machine or in an object store. What
-//! reads such tables asks for names in it, for small files as a whole and for data files, by their names from the folder on; what
-//! the metadata of a table name elsewhere cannot be asked for.
+//! The folder of a table with its own metadata, on this machine or in an object store. Readers name files relative to the folder;
+//! paths in the metadata that lead elsewhere are refused.
 
 use bowshot_formats::data_file::HandlePool;
 use bowshot_formats::inspection::KnownFiles;

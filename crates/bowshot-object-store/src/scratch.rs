@@ -5,8 +5,6 @@
 //! BASE/bowshot-spill-ID.lock   locked as long as the process lives
 //! BASE/bowshot-spill-ID/       what it puts there
 //! ```
-//!
-//! Those of other purposes have other prefixes.
 
 use crate::private;
 use std::fs::{self, File};

@@ -3,7 +3,7 @@
 
 use super::subqueries::{outer_types, unnest};
 use super::window_marks::mark;
-use super::{excluded_rows, frame_offsets, integers, null_masking, operators, set_operations_all};
+use super::{frame_exclusion, frame_offsets, integers, null_masking, operators, set_operations_all};
 use bowshot_sql::rewrite::{EXCLUDING, FRAME_OFFSET};
 use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
@@ -76,7 +76,7 @@ fn rules() -> Vec<Rule> {
             rules.push(rule);
         }
     }
-    rules.push(plan_rule("excluded_rows", excluded_rows::without_excluded_rows));
+    rules.push(plan_rule("excluded_rows", frame_exclusion::without_excluded_rows));
     // Last, so that all types are settled.
     rules.push(plan_rule("unnest_subqueries", unnest));
     rules

@@ -1,6 +1,5 @@
-//! Filter pushdown takes `c = 2 AND 2 = c` for a contradiction: it compares conditions on one column as they are written. Conditions
-//! of the second form come from joins, subqueries and constant columns, after the rule that turns them has run. Here they are
-//! turned before.
+//! Filter pushdown takes `c = 2 AND 2 = c` for a contradiction, since it compares conditions as they are written. Joins, subqueries and
+//! constant columns make the second form after the rule that swaps sides has run. Here sides are swapped before.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, internal_err};

@@ -4,8 +4,8 @@
 use super::anti_joins::AntiJoins;
 use super::constant_conditions::{FILTERS, decided_above};
 use super::constant_sides::constants_on_the_right;
-use super::dependencies::{DISTINCT, JOINS, LEAVES_OUT, all_keys, nothing_follows};
 use super::expressions::{any_expression, any_node};
+use super::functional_dependencies::{DISTINCT, JOINS, LEAVES_OUT, all_keys, nothing_follows};
 use super::operators::BothZeros;
 use super::recursions::NullableColumns;
 use super::wrapped_rule::{Rule, wrapped};

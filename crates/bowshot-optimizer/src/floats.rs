@@ -22,7 +22,7 @@ pub(super) fn in_order(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -
 
 /// The aggregation with such functions, and without a bound on its groups that takes floating-point numbers for an order.
 fn in_aggregate(aggregate: &AggregateExec) -> Replacement {
-    if aggregate.group_expr().is_empty() {
+    if aggregate.group_expr().is_true_no_grouping() {
         return Ok(None);
     }
     let mut functions = Vec::with_capacity(aggregate.aggr_expr().len());

@@ -15,13 +15,13 @@ mod constants;
 pub mod cooperative;
 mod cross_joins;
 mod decimals;
-mod dependencies;
 mod drop_ordering;
 mod eager_aggregation;
-mod excluded_rows;
 mod expressions;
 mod floats;
+mod frame_exclusion;
 mod frame_offsets;
+mod functional_dependencies;
 pub mod fused_groups;
 pub mod fused_totals;
 mod grouping_sets;
@@ -58,7 +58,7 @@ pub use drop_ordering::{DropOrdering, Dropped};
 pub use floats::{extreme, extreme_of};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder, estimated_rows};
 pub use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
-pub use short_circuit::{guard, guarded_operator};
+pub use short_circuit::{guard, guarded, guarded_operator};
 pub use subqueries::one_row_function;
 pub use windows::hashes_partitions;
 
@@ -81,6 +81,7 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
         rules.push(constants::nothing_constant_of_parts());
         rules.push(node_rule("SkippedInOrder", offsets::skipped_in_order));
         stock = constants::behind_filters(stock);
+        stock = behind(stock, "WindowTopN", || node_rule("UnorderedGroups", constants::unordered_groups));
     }
     let stock = join_order::before_selection(stock);
     let stock =

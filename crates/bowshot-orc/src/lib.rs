@@ -7,7 +7,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`messages`] | the metadata of a file and of a stripe |
-//! | [`tail`] | the end of a file: types, stripes, compression |
+//! | [`footer`] | the end of a file: types, stripes, compression |
 //! | [`types`] | types of ORC, and the Arrow types that they become |
 //! | [`stripe`] | what is in one stripe: streams, encodings |
 //! | [`stream`] | the bytes of one stream, unpacked a block at a time |
@@ -20,21 +20,21 @@
 
 mod bytewise;
 mod column;
+mod decompression;
 mod error;
+mod footer;
 mod integers;
 mod messages;
 mod reader;
 mod stream;
 mod stripe;
-mod tail;
 mod texts;
 mod times;
 mod types;
-mod unpack;
 
 pub use error::Error;
+pub use footer::OrcFile;
 pub use reader::{Batches, Wanted};
-pub use tail::OrcFile;
 
 use bytes::Bytes;
 use std::io;

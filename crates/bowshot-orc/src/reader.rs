@@ -2,9 +2,9 @@
 
 use crate::column::Column;
 use crate::error::corrupt;
+use crate::footer::OrcFile;
 use crate::messages::StripeInformation;
 use crate::stripe::Stripe;
-use crate::tail::OrcFile;
 use crate::{Error, Source};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;

@@ -1,8 +1,8 @@
 //! The bytes of one stream of a stripe. They come from the file in pieces and are unpacked a block at a time, so that a
 //! stripe of any size takes little memory.
 
+use crate::decompression::Codec;
 use crate::error::corrupt;
-use crate::unpack::Codec;
 use crate::{Error, Source};
 use bytes::Bytes;
 use std::ops::Range;

@@ -2,10 +2,10 @@
 
 use crate::bytewise::Bits;
 use crate::error::corrupt;
+use crate::footer::OrcFile;
 use crate::integers::Integers;
 use crate::messages::{self, ColumnEncoding, StripeFooter, StripeInformation, decode};
 use crate::stream::{Packing, Stream};
-use crate::tail::OrcFile;
 use crate::{Error, Source};
 use chrono_tz::Tz;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Blocks that are too long, and files of noise. What whole files hold is compared in `tests/files`.
 
+use crate::decompression::Codec;
 use crate::stream::{Packing, Stream};
-use crate::unpack::Codec;
 use crate::{Batches, Error, OrcFile, Source, Wanted};
 use bytes::Bytes;
 use std::io;

@@ -1,7 +1,7 @@
 //! What one statement may do: the answers to all questions about rights.
 
 mod columns;
-mod seen;
+mod visible_objects;
 
 use super::rules::{PUBLIC, Place, Policy, Rules, User, place_of};
 use super::session_access::{AccessSettings, grantees};
@@ -224,7 +224,7 @@ impl Access {
         }
         let name = format!("{catalog}.{schema}");
         Err(denied(&format!("`{}` may not create anything in schema `{name}`", self.user()))
-            .with_hint(format!("its owner or an admin can say `GRANT CREATE ON SCHEMA {name} TO …`")))
+            .with_hint(format!("its owner or an admin can run `GRANT CREATE ON SCHEMA {name} TO …`")))
     }
 
     /// Whether the user may do this with a table or view.
@@ -401,7 +401,7 @@ impl Access {
             return unseen(name);
         }
         denied(&format!("`{}` may not {} `{name}`", self.user(), verb(privilege)))
-            .with_hint(format!("its owner or an admin can say `GRANT {} ON {name} TO …`", privilege.as_str()))
+            .with_hint(format!("its owner or an admin can run `GRANT {} ON {name} TO …`", privilege.as_str()))
     }
 
     /// An error of a view's query as it may be told: it names tables and columns that only its owner knows.
@@ -450,11 +450,11 @@ fn verb(privilege: Privilege) -> &'static str {
     match privilege {
         Privilege::Usage => "use",
         Privilege::Select => "read",
-        Privilege::Insert => "add rows to",
-        Privilege::Update => "change rows of",
-        Privilege::Delete => "take rows out of",
-        Privilege::Create => "make something in",
-        Privilege::Own => "change or drop",
+        Privilege::Insert => "insert rows into",
+        Privilege::Update => "update rows of",
+        Privilege::Delete => "delete rows from",
+        Privilege::Create => "create objects in",
+        Privilege::Own => "alter or drop",
     }
 }
 

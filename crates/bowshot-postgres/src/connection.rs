@@ -167,7 +167,11 @@ impl Connection {
     async fn fail(&mut self, error: ConnectionError) -> Result<()> {
         let ConnectionError::Statement(failure) = error else { return Err(error) };
         self.end_implicit(TransactionEnd::Rollback).await?;
+        let had_failed = self.failed;
         self.failed = self.session.in_transaction();
+        if self.failed && !had_failed {
+            self.session.release_after_error().await;
+        }
         reply::report(self.wire.out(), Severity::Error, &failure);
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::portal::{Portal, PortalState};
 use crate::reply::{self, Column};
 use crate::result_writer::{columns, with_origins};
 use crate::status::{ConnectionError, Failure, Result, with_position};
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Request, Statement, StatementId};
@@ -170,7 +171,7 @@ impl Connection {
         static SERIAL: AtomicU64 = AtomicU64::new(NOBODY + 1);
         let mut portal = Portal {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            values: values(&statement, &bind)?,
+            values: values(&statement, &bind, self.parameters.zone(self.session.as_ref()))?,
             statement,
             formats: bind.results,
             described: None,
@@ -253,6 +254,7 @@ impl Connection {
         }
         let nulls = decode::row(
             statement.types.iter().take(planned.parameters).map(|oid| (*oid, Format::Text, None)),
+            None,
         )?;
         let session = Arc::clone(&self.session);
         statement.bound.store(NOBODY, Ordering::Relaxed);
@@ -412,7 +414,7 @@ impl Connection {
 }
 
 /// The values of a Bind as one row; `None` without parameters.
-fn values(statement: &Prepared, bind: &Bind) -> Result<Option<RecordBatch>> {
+fn values(statement: &Prepared, bind: &Bind, zone: Option<Tz>) -> Result<Option<RecordBatch>> {
     let (given, wanted) = (bind.values.len(), statement.types.len());
     if given != wanted {
         let message = format!(
@@ -434,5 +436,5 @@ fn values(statement: &Prepared, bind: &Bind) -> Result<Option<RecordBatch>> {
         };
         cells.push((*oid, format, value.as_deref()));
     }
-    Ok(Some(decode::row(cells.into_iter())?))
+    Ok(Some(decode::row(cells.into_iter(), zone)?))
 }

@@ -3,12 +3,12 @@
 //!
 //! Start with [`query`]: one function runs a statement. Then:
 //!
-//! - `sessions`/`session`/`options`/`prepared`: the state of one client;
+//! - `session_registry`/`session`/`options`/`prepared`: the state of one client;
 //! - `request_task`/`running_statements`: each call as a task with deadline and entry in `system.queries`;
 //! - `setting_lookup`/`settings_view`/`session_statements`/`sql_prepared`: SET, SHOW, PREPARE, KILL and the like;
 //! - `admission`: how many statements run and wait;
 //! - `started`: the rows of a small result at once, else
-//! - `results`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
+//! - `result_registry`/`result`/`cursors`: started queries, until they are read, cancelled or expire;
 //! - `partition`/`spill`: the bounded buffer between a query and a reader;
 //! - `write`/`transactions`/`row_locking`: statements that change tables;
 //! - `query_log`: the rows of `system.queries`;
@@ -31,14 +31,14 @@ mod query_log;
 mod refresh_views;
 mod request_task;
 mod result;
-mod results;
+mod result_registry;
 mod row_locking;
 mod row_locks;
 mod running_statements;
 mod server;
 mod session;
+mod session_registry;
 mod session_statements;
-mod sessions;
 mod setting_lookup;
 mod settings_view;
 mod spill;

@@ -41,7 +41,7 @@ async fn lock_and_plan(
     for _ in 0..MAX_PLANNINGS {
         engine.check_row_lock(&authorized.plan)?;
         let keys = engine.row_keys(&authorized.plan, &authorized.parameters)?;
-        let row_lock = authorized.plan.row_lock();
+        let row_lock = authorized.plan.row_lock().map(|clause| clause.wait);
         if keys.is_empty() && row_lock.is_none() {
             return Ok((authorized, None));
         }
@@ -127,7 +127,7 @@ async fn watch(session: &ClientSession, authorized: &AuthorizedStatement, scope:
         && let Some(state) = scope.seen().cloned()
     {
         let watched = engine.watch_rows(plan, parameters, &state).await?;
-        scope.locks(&session.server().row_locks).watch(watched);
+        scope.locks(&session.server().row_locks).watched().extend(watched);
     }
     engine.check_watched(scope.locks(&session.server().row_locks).watched())
 }

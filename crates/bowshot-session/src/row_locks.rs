@@ -2,7 +2,7 @@
 //! transaction ends, however it does. Who would wait for somebody that waits for it gets an error instead.
 
 use bowshot_api::{Error, ErrorKind, Reason, Result};
-use bowshot_engine::{RowKey, WatchedRows};
+use bowshot_engine::{RowKey, WatchList};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) struct HeldLocks {
     locks: Arc<RowLocks>,
     owner: u64,
     rows: Vec<RowKey>,
-    watched: Vec<WatchedRows>,
+    watched: WatchList,
 }
 
 /// What a transaction had locked and watched at a moment.
@@ -85,7 +85,7 @@ impl RowLocks {
         let mut state = self.state.lock();
         state.next_owner += 1;
         let (locks, owner) = (Arc::clone(self), state.next_owner);
-        HeldLocks { locks, owner, rows: Vec::new(), watched: Vec::new() }
+        HeldLocks { locks, owner, rows: Vec::new(), watched: WatchList::default() }
     }
 }
 
@@ -135,18 +135,9 @@ impl HeldLocks {
         Ok(Waiting { held: self, row, granted })
     }
 
-    /// Adds rows that nobody else may change meanwhile.
-    pub(crate) fn watch(&mut self, all: Vec<WatchedRows>) {
-        for rows in all {
-            if !self.watched.iter().any(|there| there.includes(&rows)) {
-                self.watched.push(rows);
-            }
-        }
-    }
-
     /// What it has locked and watches by now, for [`HeldLocks::return_to`].
     pub(crate) fn mark(&self) -> LocksMark {
-        LocksMark { rows: self.rows.len(), watched: self.watched.len() }
+        LocksMark { rows: self.rows.len(), watched: self.watched.count() }
     }
 
     /// Gives the locks that it has taken since to those that wait, and forgets the rows that it watches since.
@@ -160,8 +151,8 @@ impl HeldLocks {
     }
 
     /// The rows that nobody else may have changed.
-    pub(crate) fn watched(&self) -> &[WatchedRows] {
-        &self.watched
+    pub(crate) fn watched(&mut self) -> &mut WatchList {
+        &mut self.watched
     }
 }
 
@@ -283,19 +274,6 @@ mod tests {
         drop((third, fourth));
         let state = locks.state.lock();
         assert!(state.rows.is_empty() && state.waiting.is_empty());
-    }
-
-    #[tokio::test]
-    async fn locks_that_were_taken_since_a_mark_are_given_back() {
-        let locks = Arc::new(RowLocks::default());
-        let [mut first, mut second] = [(); 2].map(|()| locks.owner());
-        assert!(is_held(&mut first, 1));
-        let mark = first.mark();
-        assert!(is_held(&mut first, 2) && is_held(&mut first, 1));
-        let waits = second.queue(row(2)).unwrap().granted();
-        first.return_to(mark);
-        waits.now_or_never().expect("was given back");
-        assert!(!is_held(&mut second, 1) && !is_held(&mut first, 2));
     }
 
     #[tokio::test]

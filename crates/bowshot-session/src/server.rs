@@ -9,11 +9,11 @@ use crate::options::Defaults;
 use crate::query_log::QueryLog;
 use crate::refresh_views::{load_pipes, refresh_views};
 use crate::result::{QueryResult, ServerContext};
-use crate::results::Results;
+use crate::result_registry::ResultRegistry;
 use crate::row_locks::RowLocks;
 use crate::running_statements::RunningStatements;
 use crate::session::ClientSession;
-use crate::sessions::Sessions;
+use crate::session_registry::SessionRegistry;
 use crate::spill::Accounts;
 use crate::suggest_views::suggest_views;
 use crate::task::{self, AbortOnDrop};
@@ -68,9 +68,9 @@ pub struct Bowshot {
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: SessionRegistry,
     pub(crate) live: Arc<RunningStatements>,
-    pub(crate) results: Results,
+    pub(crate) results: ResultRegistry,
     pub(crate) endpoints: Arc<Endpoints>,
     pub(crate) context: ServerContext,
     pub(crate) exchanges: TensorExchanges,
@@ -102,9 +102,9 @@ impl Bowshot {
         engine.hand_out_from(Arc::<Endpoints>::clone(&endpoints));
         let shared = Arc::new(Shared {
             admission: Admission::new(&limits),
-            sessions: Sessions::default(),
+            sessions: SessionRegistry::default(),
             live: Arc::clone(log.live()),
-            results: Results::default(),
+            results: ResultRegistry::default(),
             endpoints,
             context: ServerContext { accounts, log, limits, timers: Handle::current() },
             exchanges: TensorExchanges::default(),

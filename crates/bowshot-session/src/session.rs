@@ -191,10 +191,6 @@ impl ClientSession {
         };
     }
 
-    fn forget_token(&self) {
-        self.principal.bearer.iter().for_each(|held| held.forget());
-    }
-
     pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
         let expires = self.expires.lock();
         expires.is_some_and(|expires| expires <= now)
@@ -208,7 +204,7 @@ impl ClientSession {
         self.prepared.clear();
         self.named.clear();
         self.transactions.clear();
-        self.forget_token();
+        self.principal.bearer.iter().for_each(|held| held.forget());
         let statements = self.server.live.by_session(self.id).into_iter();
         let pending = statements.filter(|statement| statement.result().is_none());
         pending.for_each(|statement| statement.cancel());
@@ -254,7 +250,7 @@ impl ClientSession {
 
 impl Drop for ClientSession {
     fn drop(&mut self) {
-        self.forget_token();
+        self.principal.bearer.iter().for_each(|held| held.forget());
     }
 }
 
@@ -381,6 +377,10 @@ impl Session for ClientSession {
 
     fn in_transaction(&self) -> bool {
         self.transactions.is_begun()
+    }
+
+    async fn release_after_error(&self) {
+        self.transactions.release_after_error().await;
     }
 
     async fn begin(&self) -> Result<TransactionId> {

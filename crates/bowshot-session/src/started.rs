@@ -3,7 +3,7 @@
 use crate::partition::Partition;
 use crate::query_log::{Outcome, QueryRecord, decision};
 use crate::result::{Launch, QueryResult};
-use crate::results::Ended;
+use crate::result_registry::Ended;
 use crate::running_statements::RunningStatement;
 use crate::session::ClientSession;
 use arrow::record_batch::RecordBatch;

@@ -59,13 +59,16 @@ impl LockedTransaction {
     ///
     /// # Errors
     /// `Conflict` where another one was first.
-    pub(crate) async fn commit(&self, engine: &EngineSession) -> Result<()> {
+    pub(crate) async fn commit(&mut self, engine: &EngineSession) -> Result<()> {
         self.check()?;
-        let Some((base, made)) = self.change().filter(|(base, made)| !base.is_same(made)) else {
+        let OpenTransaction { transaction, locks, .. } = &mut *self.open;
+        let Some((base, made)) = transaction.change().filter(|(base, made)| !base.is_same(made)) else {
             return Ok(());
         };
-        let watched = self.open.locks.as_ref().map_or(&[][..], HeldLocks::watched);
-        engine.commit_watched((base, made), watched).await
+        match locks {
+            Some(locks) => engine.commit_watched((base, made), locks.watched()).await,
+            None => engine.commit(base, made).await,
+        }
     }
 
     /// Marks what it has changed and locked.
@@ -85,13 +88,18 @@ impl LockedTransaction {
     /// # Errors
     /// As [`Transaction::roll_back_to`].
     pub(crate) fn roll_back_to(&mut self, savepoint: SavepointId) -> Result<()> {
-        let OpenTransaction { transaction, locks, marks } = &mut *self.open;
-        transaction.roll_back_to(savepoint)?;
-        marks.truncate(transaction.savepoint_count());
-        if let (Some(locks), Some(mark)) = (locks, marks.last()) {
-            locks.return_to(*mark);
-        }
+        self.open.transaction.roll_back_to(savepoint)?;
+        self.release_recent_locks();
         Ok(())
+    }
+
+    /// Gives back what it has locked since its last savepoint, or all: where it has failed, it can return to none behind that one.
+    pub(crate) fn release_recent_locks(&mut self) {
+        let OpenTransaction { transaction, locks, marks } = &mut *self.open;
+        marks.truncate(transaction.savepoint_count());
+        if let Some(locks) = locks {
+            locks.return_to(marks.last().copied().unwrap_or_default());
+        }
     }
 
     /// Gives its locks to those that wait for them.

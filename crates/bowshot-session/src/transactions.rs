@@ -162,6 +162,15 @@ impl Transactions {
             .with_hint("savepoints end with their transaction, and with those before them"))
     }
 
+    /// Gives back the row locks that the current transaction has no use for after an error.
+    pub(crate) async fn release_after_error(&self) {
+        if let Some(id) = self.current()
+            && let Ok(mut transaction) = self.hold(id).await
+        {
+            transaction.release_recent_locks();
+        }
+    }
+
     /// Runs a transaction statement in the named transaction, or in the current one begun with SQL. A named
     /// transaction belongs to the holder of its id, and only that holder ends it.
     pub(crate) async fn run(

@@ -1,7 +1,7 @@
 //! Statements about the caches: `CALL result_cache_clear()`, `CALL join_cache_warm('SELECT …')`, `CALL join_cache_pin(id)`,
 //! `CALL join_cache_unpin(id)`, `CALL join_cache_drop(id)`, `CALL join_cache_clear()`.
 
-use crate::statement_parser::{StatementParser, expect_end};
+use crate::statement_tokens::{StatementTokens, expect_end};
 use crate::syntax_error::syntax_error;
 use bowshot_api::Result;
 use sqlparser::parser::{Parser, ParserError};
@@ -30,7 +30,7 @@ pub(crate) fn begins(name: &str) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<CacheStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<CacheStatement> {
     parse(&mut words.parser).map_err(|error| {
         syntax_error(&error).with_hint(
             "write `CALL join_cache_warm('SELECT …')`, `join_cache_pin(id)`, `join_cache_unpin(id)`, \

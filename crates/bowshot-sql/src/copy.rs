@@ -1,7 +1,7 @@
 //! `COPY … TO`, `COPY … FROM` and `INSERT INTO FILES (…)`, of which `sqlparser` knows other forms with other options.
 
-use crate::sql_statement::{check, with_sql_tokens};
-use crate::statement_parser::{StatementParser, expect_end};
+use crate::sqlparser_statement::{check, with_sql_tokens};
+use crate::statement_tokens::{StatementTokens, expect_end};
 use bowshot_api::Result;
 use sqlparser::ast::{Ident, ObjectName, Query};
 use sqlparser::keywords::Keyword;
@@ -29,7 +29,7 @@ pub enum Direction {
 }
 
 /// Whether COPY stands here, or `INSERT INTO FILES (path = …)`. A table may be called `files`: what follows it tells.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     words.is_at(0, "copy")
         || words.is_at(0, "insert")
             && words.is_at(1, "into")
@@ -39,7 +39,7 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(words: StatementParser<'_>) -> Result<CopyStatement> {
+pub(crate) fn read(words: StatementTokens<'_>) -> Result<CopyStatement> {
     let (tokens, text) = words.into_rest();
     let mut copy = with_sql_tokens(tokens, text, |parser| {
         let copy = if parser.parse_keyword(Keyword::COPY) { copy(parser) } else { insert_into_files(parser) };

@@ -1,7 +1,7 @@
 //! Statements about other databases: `ATTACH 'postgres://host/db' AS name (TYPE postgres, USER 'u', PASSWORD 'p')`, or with
 //! `SECRET name` in the place of user and password, and `DETACH name`.
 
-use crate::statement_parser::{StatementParser, expect_end, name_of as name, take_word as word};
+use crate::statement_tokens::{StatementTokens, expect_end, name_of as name, take_word as word};
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -37,7 +37,7 @@ bowshot_api::debug_fields!(Attachment { name });
 ///
 /// # Errors
 /// `Syntax` for one that is not complete. What it says never repeats a text of the statement, which may be a password.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<DatabaseStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<DatabaseStatement> {
     parse(&mut words.parser).map_err(|_| {
         Error::new(ErrorKind::Syntax, "syntax error in a statement about another database").with_hint(
             "write `ATTACH 'postgres://host/database' AS name (TYPE postgres, USER '…', PASSWORD '…')` or `DETACH name`",

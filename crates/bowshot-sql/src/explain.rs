@@ -1,9 +1,9 @@
 //! `EXPLAIN` in the forms of DataFusion, PostgreSQL and MySQL: `EXPLAIN ANALYZE …`, `EXPLAIN (ANALYZE, FORMAT JSON) …`,
 //! `EXPLAIN FORMAT=JSON …`. Of a table it is `DESCRIBE`, as in MySQL.
 
-use crate::sql_statement::sql_statement;
+use crate::sqlparser_statement::sql_statement;
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::describe;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast;
@@ -30,7 +30,7 @@ struct Options {
 }
 
 /// Reads a statement that begins with EXPLAIN.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("explain");
     let mut options = Options::default();
     if words.is(&Token::LParen) && has_options(&words) {
@@ -65,7 +65,7 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
 }
 
 /// Whether a statement follows that is no query.
-fn explains(words: &StatementParser<'_>) -> bool {
+fn explains(words: &StatementTokens<'_>) -> bool {
     words.peek().is_some_and(|word| STATEMENTS.contains(&word.as_str()))
 }
 
@@ -76,7 +76,7 @@ const STATEMENTS: &[&str] = &[
 ];
 
 /// Whether the parentheses hold options and no query.
-fn has_options(words: &StatementParser<'_>) -> bool {
+fn has_options(words: &StatementTokens<'_>) -> bool {
     let is_query = |word: &str| ["select", "with", "values", "from"].contains(&word);
     words.peek_nth(1).is_some_and(|word| !is_query(&word))
 }
@@ -85,7 +85,7 @@ fn has_options(words: &StatementParser<'_>) -> bool {
 const WITHOUT_EFFECT: &[&str] =
     &["costs", "settings", "generic_plan", "buffers", "serialize", "wal", "timing", "summary", "memory"];
 
-fn listed(words: &mut StatementParser<'_>, options: &mut Options) -> Result<()> {
+fn listed(words: &mut StatementTokens<'_>, options: &mut Options) -> Result<()> {
     words.token();
     loop {
         let name = words.word().ok_or_else(|| words.unexpected())?;
@@ -111,7 +111,7 @@ fn listed(words: &mut StatementParser<'_>, options: &mut Options) -> Result<()> 
     }
 }
 
-fn value(words: &mut StatementParser<'_>) -> Result<String> {
+fn value(words: &mut StatementTokens<'_>) -> Result<String> {
     if let Some(text) = words.string() {
         return Ok(text.to_ascii_lowercase());
     }
@@ -123,7 +123,7 @@ fn value(words: &mut StatementParser<'_>) -> Result<String> {
 }
 
 /// `ANALYZE off`
-fn is_on(words: &mut StatementParser<'_>) -> bool {
+fn is_on(words: &mut StatementTokens<'_>) -> bool {
     let _ = words.take_any(&["on", "true"]);
     !words.take_any(&["off", "false"])
 }

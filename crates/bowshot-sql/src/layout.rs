@@ -2,7 +2,7 @@
 //! rows are partitioned from now on, and names of states.
 
 use crate::partitions::PartitionField;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use bowshot_api::Result;
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
@@ -53,7 +53,7 @@ const FORM: &str = "write `ALTER TABLE table ADD PARTITION FIELD bucket(16, colu
                     `… CREATE BRANCH name`, `… CREATE TAG name AS OF VERSION 123` or `… DROP TAG name`";
 
 /// Whether one of these statements stands here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     let is_one = |at: usize, of: &[&str]| of.iter().any(|word| words.is_at(at, word));
     let begins_at = |at: usize| {
         let fields =
@@ -67,7 +67,7 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<LayoutStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<LayoutStatement> {
     words.take_all(&["alter", "table"]);
     let if_exists = words.take_all(&["if", "exists"]);
     let table = words.name()?;
@@ -76,7 +76,7 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<LayoutStatement> {
     Ok(LayoutStatement { table, if_exists, change })
 }
 
-fn change(words: &mut StatementParser<'_>) -> Result<LayoutChange> {
+fn change(words: &mut StatementTokens<'_>) -> Result<LayoutChange> {
     if words.take_all(&["add", "partition", "field"]) {
         let field = PartitionField::read(&words.expression()?)?;
         let name = if words.take("as") { Some(words.single()?) } else { None };

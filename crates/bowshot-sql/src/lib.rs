@@ -20,6 +20,7 @@ mod forms;
 mod function;
 mod identity;
 mod infix;
+mod internal_sql;
 mod intervals;
 mod joins;
 mod layout;
@@ -44,12 +45,11 @@ pub mod rewrite;
 mod row_lock;
 mod secret;
 mod source_tokens;
-mod sql_statement;
+mod sqlparser_statement;
 mod statement;
-mod statement_parser;
+mod statement_tokens;
 mod syntax_error;
 mod template;
-mod texts;
 mod tokens;
 mod transaction;
 mod utility;
@@ -68,6 +68,7 @@ pub use function::{
     Call, ExpansionBudget, FunctionBody, FunctionParameter, FunctionResult, FunctionStatement, NewFunction,
     Volatility,
 };
+pub use internal_sql::{read_expression, read_name, read_query, read_statement, read_type};
 pub use intervals::{Interval, read_interval};
 pub use layout::{LayoutChange, LayoutStatement, ReferenceKind};
 pub use limits::{check_limits, is_small};
@@ -79,12 +80,11 @@ pub use partitions::{PartitionField, PartitionTransform};
 pub use pipe::{PipeChange, PipeCopy, PipeStatement};
 pub use plain_select::{PlainLiteral, PlainSelect};
 pub use redaction::{holds_secrets, redact_secrets, repeats_secrets};
-pub use row_lock::RowLock;
+pub use row_lock::{LockClause, RowLock};
 pub use secret::SecretStatement;
 pub use source_tokens::{first_word, replace_names, split, split_script, statement_spans, view_query};
-pub use sql_statement::parse_expression;
+pub use sqlparser_statement::parse_expression;
 pub use statement::Statement;
-pub use texts::{read_expression, read_name, read_query, read_statement, read_type};
 pub use transaction::TransactionStatement;
 pub use utility::{
     Assignment, CursorStatement, Discarded, Killed, Pragma, RowFilter, SessionStatement, Show, Shown,

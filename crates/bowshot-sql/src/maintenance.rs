@@ -3,7 +3,7 @@
 
 use crate::intervals::{Interval, read_interval};
 use crate::layout::{self, LayoutStatement};
-use crate::statement_parser::{StatementParser, expect_end, is_word, take_word};
+use crate::statement_tokens::{StatementTokens, expect_end, is_word, take_word};
 use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::ObjectName;
@@ -55,7 +55,7 @@ const LONGEST_NAME: usize = 7;
 const LONGEST: Duration = Duration::from_secs(365_000 * 24 * 60 * 60);
 
 /// Whether one of these statements stands here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     let refreshes = |at: usize| words.is_at(at, "refresh") && words.is_at(at + 1, "materialized");
     words.is_at(0, "optimize")
         || words.is_at(0, "vacuum")
@@ -65,13 +65,13 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
         || layout::begins(words)
 }
 
-fn sets_refresh(words: &StatementParser<'_>) -> bool {
+fn sets_refresh(words: &StatementTokens<'_>) -> bool {
     let is_set = |at: usize| words.is_at(at, "set") && words.is_at(at + 1, "refresh");
     words.is_at(0, "alter") && words.is_at(1, "materialized") && (4..4 + LONGEST_NAME).any(is_set)
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<MaintenanceStatement> {
     if sets_refresh(&words) {
         return set_refresh(words);
     }
@@ -100,7 +100,7 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<MaintenanceStatemen
 type Parsed<T> = std::result::Result<T, ParserError>;
 
 /// `ALTER MATERIALIZED VIEW v SET REFRESH …`
-fn set_refresh(mut words: StatementParser<'_>) -> Result<MaintenanceStatement> {
+fn set_refresh(mut words: StatementTokens<'_>) -> Result<MaintenanceStatement> {
     words.take_all(&["alter", "materialized", "view"]);
     let view = words.name()?;
     if !words.take_all(&["set", "refresh"]) {

@@ -1,6 +1,6 @@
 //! `CREATE [OR REPLACE] MODEL [IF NOT EXISTS] m FROM 'file' [FORMAT f]` and `DROP MODEL [IF EXISTS] m`.
 
-use crate::statement_parser::{StatementParser, expect_end};
+use crate::statement_tokens::{StatementTokens, expect_end};
 use crate::syntax_error::syntax_error;
 use bowshot_api::Result;
 use sqlparser::ast::ObjectName;
@@ -33,13 +33,13 @@ pub enum ModelFile {
 }
 
 /// Whether the words up to MODEL stand here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     let replaces = words.is_at(0, "create") && words.is_at(1, "or") && words.is_at(2, "replace");
     (words.is_at(0, "create") || words.is_at(0, "drop")) && words.is_at(if replaces { 3 } else { 1 }, "model")
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<ModelStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<ModelStatement> {
     let parser = &mut words.parser;
     let (read, form) = if parser.parse_keyword(Keyword::DROP) {
         (dropped(parser), "DROP MODEL [IF EXISTS] name")

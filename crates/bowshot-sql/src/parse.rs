@@ -4,7 +4,7 @@ use crate::dialect::Dialect;
 #[cfg(test)]
 use crate::dialect::DialectName;
 use crate::statement::{self, Statement};
-use crate::statement_parser::{SourceText, StatementParser};
+use crate::statement_tokens::{SourceText, StatementTokens};
 use crate::syntax_error::syntax_error;
 use crate::tokens::is_blank;
 use crate::{limits, secret};
@@ -32,7 +32,7 @@ fn tokenized(text: SourceText<'_>) -> Result<Vec<Vec<TokenWithSpan>>> {
     if let Some(error) = error {
         // What cannot be read may be a value of a secret.
         let last = statements.pop().unwrap_or_default();
-        let is_secret = secret::begins(&StatementParser::new(last, text));
+        let is_secret = secret::begins(&StatementTokens::new(last, text));
         return Err(if is_secret { secret::unknown() } else { syntax_error(&ParserError::from(error)) });
     }
     statements.retain(|tokens| {
@@ -57,7 +57,7 @@ fn tokens_by_statement(text: SourceText<'_>) -> (Vec<Vec<TokenWithSpan>>, Option
 pub(crate) fn read_own(sql: &str, dialect: Dialect) -> Result<Option<Statement>> {
     let text = SourceText { sql, dialect: &dialect, recursion_limit: 50 };
     let Some(tokens) = tokenized(text)?.into_iter().next() else { return Ok(None) };
-    let words = StatementParser::new(tokens, text);
+    let words = StatementTokens::new(tokens, text);
     statement::reader(&words)?.map(|read| read(words)).transpose()
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn read_own(sql: &str, dialect: Dialect) -> Result<Option<Statement>>
 pub(crate) fn keeps_values(sql: &str, dialect: Dialect) -> bool {
     let text = SourceText { sql, dialect: &dialect, recursion_limit: 50 };
     let first = tokens_by_statement(text).0.into_iter().next().unwrap_or_default();
-    let words = StatementParser::new(first, text);
+    let words = StatementTokens::new(first, text);
     secret::begins(&words)
         || words.is_at(0, "attach")
         || words.is_at(0, "detach")

@@ -2,9 +2,9 @@
 //! takes columns alone for their declarations, and what stands behind a list of columns is in the clauses that are kept of it.
 
 use crate::forms::CLAUSES;
+use crate::internal_sql::read_partition;
 use crate::literal;
 use crate::template::meaning;
-use crate::texts::read_partition;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{
     CreateTable, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, HiveDistributionStyle,

@@ -8,7 +8,7 @@
 
 use crate::copy;
 use crate::maintenance::refresh_interval;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::syntax_error::syntax_error;
 use bowshot_api::Result;
 use sqlparser::ast::ObjectName;
@@ -49,12 +49,12 @@ const CREATED: &str = "write `CREATE PIPE name [EVERY '10 seconds'] AS COPY INTO
 const ALTERED: &str = "write `ALTER PIPE name PAUSE`, RESUME or RETRY";
 
 /// Whether the words up to PIPE stand here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     ["create", "alter", "drop"].iter().any(|word| words.is_at(0, word)) && words.is_at(1, "pipe")
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<PipeStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<PipeStatement> {
     let statement = if words.take_all(&["create", "pipe"]) {
         let if_not_exists = words.take_all(&["if", "not", "exists"]);
         let name = words.single()?;
@@ -74,8 +74,8 @@ pub(crate) fn read(mut words: StatementParser<'_>) -> Result<PipeStatement> {
     Ok(statement)
 }
 
-fn pipe_copy(words: &mut StatementParser<'_>) -> Result<PipeCopy> {
-    let unexpected = |words: &StatementParser<'_>| words.unexpected().with_hint(CREATED);
+fn pipe_copy(words: &mut StatementTokens<'_>) -> Result<PipeCopy> {
+    let unexpected = |words: &StatementTokens<'_>| words.unexpected().with_hint(CREATED);
     let every = match words.take("every") {
         true => Some(refresh_interval(&words.string().ok_or_else(|| unexpected(words))?)?),
         false => None,
@@ -100,7 +100,7 @@ fn pipe_copy(words: &mut StatementParser<'_>) -> Result<PipeCopy> {
     Ok(PipeCopy { table, location, options, every })
 }
 
-fn change(words: &mut StatementParser<'_>) -> Result<PipeChange> {
+fn change(words: &mut StatementTokens<'_>) -> Result<PipeChange> {
     let named = [
         ("pause", PipeChange::Pause),
         ("resume", PipeChange::Resume),

@@ -2,9 +2,10 @@
 
 use crate::statement::Statement;
 use crate::tokens::{is_blank, keyword};
-use sqlparser::ast::{self, NonBlock};
+use sqlparser::ast::{self, NonBlock, ObjectName, ObjectNamePart};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::TokenWithSpan;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::sync::Arc;
 
 /// How a query waits for the rows that it locks. All locks are those of FOR UPDATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +18,45 @@ pub enum RowLock {
     SkipLocked,
 }
 
-impl RowLock {
-    /// How a statement locks its rows, if it is a query that does.
+/// What a query says about the rows that it locks.
+#[derive(Debug, Clone)]
+pub struct LockClause {
+    /// What it does where others have locked them.
+    pub wait: RowLock,
+    /// What it locks, as FROM calls it: all of that where this is empty.
+    pub of: Arc<[String]>,
+}
+
+impl LockClause {
+    /// The clause of a statement, if it is a query that locks rows.
     pub fn from_statement(statement: &Statement) -> Option<Self> {
         let Statement::Sql(statement) = statement else { return None };
         let ast::Statement::Query(query) = statement.as_ref() else { return None };
-        Some(match query.locks.first()?.nonblock {
-            None => Self::Wait,
-            Some(NonBlock::Nowait) => Self::NoWait,
-            Some(NonBlock::SkipLocked) => Self::SkipLocked,
-        })
+        let wait = match query.locks.first()?.nonblock {
+            None => RowLock::Wait,
+            Some(NonBlock::Nowait) => RowLock::NoWait,
+            Some(NonBlock::SkipLocked) => RowLock::SkipLocked,
+        };
+        let of: Option<Vec<&ObjectName>> = query.locks.iter().map(|lock| lock.of.as_ref()).collect();
+        let names = of.into_iter().flatten().flat_map(|names| &names.0).filter_map(ObjectNamePart::as_ident);
+        Some(Self { wait, of: names.map(|name| name.value.clone()).collect() })
+    }
+}
+
+/// `OF a, b` as `OF a.b`: the parser takes one name there, and tables are named without their schema.
+pub(crate) fn join_names(kept: &mut [TokenWithSpan]) {
+    let mut before = [Keyword::NoKeyword; 2];
+    let mut is_list = false;
+    for token in kept.iter_mut().filter(|token| !is_blank(&token.token)) {
+        let word = keyword(&token.token);
+        if word == Keyword::OF && matches!(before, [Keyword::FOR, Keyword::UPDATE | Keyword::SHARE]) {
+            is_list = true;
+        } else if !matches!(token.token, Token::Word(_) | Token::Comma) {
+            is_list = false;
+        } else if is_list && token.token == Token::Comma {
+            token.token = Token::Period;
+        }
+        before = [before[1], word];
     }
 }
 
@@ -61,13 +91,18 @@ mod tests {
     fn queries_say_how_they_lock() {
         for (sql, expected) in [
             ("SELECT 1 AS a", None),
-            ("SELECT a FROM t FOR UPDATE", Some(RowLock::Wait)),
-            ("SELECT a FROM t FOR NO KEY UPDATE NOWAIT", Some(RowLock::NoWait)),
-            ("SELECT a FROM t FOR KEY SHARE OF t SKIP LOCKED", Some(RowLock::SkipLocked)),
-            ("SELECT a FROM t FOR SHARE", Some(RowLock::Wait)),
+            ("SELECT a FROM t FOR UPDATE", Some((RowLock::Wait, ""))),
+            ("SELECT a FROM t FOR NO KEY UPDATE NOWAIT", Some((RowLock::NoWait, ""))),
+            ("SELECT a FROM t FOR KEY SHARE OF t SKIP LOCKED", Some((RowLock::SkipLocked, "t"))),
+            ("SELECT a FROM t FOR SHARE", Some((RowLock::Wait, ""))),
+            ("SELECT a FROM t, u, v FOR NO KEY UPDATE OF t , v NOWAIT", Some((RowLock::NoWait, "t v"))),
+            ("SELECT a FROM t, u, v FOR UPDATE OF t FOR SHARE OF u, v", Some((RowLock::Wait, "t u v"))),
+            ("SELECT a FROM t, u FOR UPDATE OF t FOR SHARE", Some((RowLock::Wait, ""))),
             ("UPDATE t SET a = 1", None),
         ] {
-            assert_eq!(RowLock::from_statement(&read_one(sql).unwrap()), expected, "{sql}");
+            let clause = LockClause::from_statement(&read_one(sql).unwrap());
+            let found = clause.map(|clause| (clause.wait, clause.of.join(" ")));
+            assert_eq!(found, expected.map(|(wait, of)| (wait, of.to_owned())), "{sql}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Which keys there are is not decided here.
 
-use crate::statement_parser::{StatementParser, expect_end, name_of as name, take_word as word};
+use crate::statement_tokens::{StatementTokens, expect_end, name_of as name, take_word as word};
 use bowshot_api::{Error, ErrorKind, Result, Secret};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -23,7 +23,7 @@ pub enum SecretStatement {
 }
 
 /// Whether the words up to SECRET stand here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     let is_create = words.is_at(0, "create");
     let mut at = if is_create && words.is_at(1, "or") && words.is_at(2, "replace") { 3 } else { 1 };
     if ["temporary", "temp", "persistent"].iter().any(|word| words.is_at(at, word)) {
@@ -36,7 +36,7 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 ///
 /// # Errors
 /// `Syntax` for one that is not complete. What it says never repeats a text of the statement, which may be a value.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<SecretStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<SecretStatement> {
     let parser = &mut words.parser;
     let is_create = word(parser, "create");
     if !is_create {

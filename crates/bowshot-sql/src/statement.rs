@@ -1,4 +1,4 @@
-//! What a statement is: [`parse`](crate::parse) gives one of these. Statements that `sqlparser` does not read are read here.
+//! All kinds of statements, and the keywords by which those that `sqlparser` does not parse are recognised.
 
 use crate::access::{self, AccessStatement};
 use crate::cache::{self, CacheStatement};
@@ -10,10 +10,10 @@ use crate::maintenance::{self, MaintenanceStatement};
 use crate::model::{self, ModelStatement};
 use crate::pipe::{self, PipeStatement};
 use crate::secret::{self, SecretStatement};
-use crate::sql_statement::sql_statement;
-use crate::statement_parser::{SourceText, StatementParser};
+use crate::sqlparser_statement::sql_statement;
+use crate::statement_tokens::{SourceText, StatementTokens};
 use crate::transaction::{self, TransactionStatement};
-use crate::utility::{self, Utility, refused};
+use crate::utility::{self, Utility, unsupported};
 use bowshot_api::Result;
 use sqlparser::ast;
 use sqlparser::tokenizer::TokenWithSpan;
@@ -50,10 +50,10 @@ pub enum Statement {
 }
 
 /// Reads a statement whose first words are known.
-pub(crate) type Read = fn(StatementParser<'_>) -> Result<Statement>;
+pub(crate) type Read = fn(StatementTokens<'_>) -> Result<Statement>;
 
 pub(crate) fn read(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<Statement> {
-    let words = StatementParser::new(tokens, text);
+    let words = StatementTokens::new(tokens, text);
     if let Some(read) = reader(&words)? {
         return read(words);
     }
@@ -67,7 +67,7 @@ pub(crate) fn read(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<S
 ///
 /// # Errors
 /// `Unsupported` for statements that there are none of here.
-pub(crate) fn reader(words: &StatementParser<'_>) -> Result<Option<Read>> {
+pub(crate) fn reader(words: &StatementTokens<'_>) -> Result<Option<Read>> {
     let [first, second] = [0, 1].map(|n| words.peek_nth(n).unwrap_or_default());
     let read: Read = match first.as_str() {
         _ if copy::begins(words) => |words| copy::read(words).map(Statement::Copy),
@@ -83,7 +83,7 @@ pub(crate) fn reader(words: &StatementParser<'_>) -> Result<Option<Read>> {
         }
         _ => {
             let utility = utility::reader(words);
-            return if utility.is_some() { Ok(utility) } else { refused::check(words).map(|()| None) };
+            return if utility.is_some() { Ok(utility) } else { unsupported::check(words).map(|()| None) };
         }
     };
     Ok(Some(read))

@@ -1,6 +1,6 @@
 //! Pieces of statements that are put into others: written as text, with names in the place of what comes in.
 
-use crate::texts::{read_expression, read_query};
+use crate::internal_sql::{read_expression, read_query};
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::{Expr, Ident, Query};

@@ -1,6 +1,6 @@
 //! Statements that begin and end transactions.
 
-use crate::statement_parser::name_of;
+use crate::statement_tokens::name_of;
 use sqlparser::ast::{Statement, TransactionAccessMode, TransactionMode};
 
 /// A statement about transactions.

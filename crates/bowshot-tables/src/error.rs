@@ -115,6 +115,9 @@ pub enum Error {
     /// Values that `rewrite` cannot give another type.
     #[error("{0}")]
     Invalid(String),
+    /// A sequence, or what numbers a column, has given its last number.
+    #[error("reached {end} value of the sequence ({limit})")]
+    Exhausted { end: &'static str, limit: i64 },
     /// A folder that is to be made is there, with something in it.
     #[error("`{}` is there and not empty", path.display())]
     Occupied { path: PathBuf },
@@ -160,6 +163,7 @@ impl Error {
             Self::Missing { .. } => ErrorKind::NotFound,
             Self::Exists { .. } => ErrorKind::AlreadyExists,
             Self::NotEmpty { .. } | Self::IsDefault { .. } | Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Exhausted { .. } => ErrorKind::Invalid,
             Self::Conflict { .. } | Self::NotSerializable => ErrorKind::Conflict,
             Self::Full { .. } | Self::TooMuch(_) => ErrorKind::LimitReached,
             Self::Broken { .. } => ErrorKind::Corrupt,
@@ -202,6 +206,7 @@ impl Error {
             },
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
+            Self::Exhausted { .. } => Reason::SequenceLimit,
             Self::File { reason, .. } if reason.kind() == io::ErrorKind::StorageFull => {
                 Reason::InsufficientResources
             }
@@ -216,6 +221,7 @@ impl Error {
             | Self::Rewritten { .. }
             | Self::Rows(_)
             | Self::Invalid(_)
+            | Self::Exhausted { .. }
             | Self::Read(_)
             | Self::Interrupted
             | Self::Caller(_) => None,

@@ -19,7 +19,8 @@ pub(super) struct Numbers(Mutex<HashMap<Uuid, Reserved>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Reserved {
-    next: i64,
+    /// `None` when the last one has been given.
+    next: Option<i64>,
     /// How many more may be given before the disk has to hear of it.
     left: i64,
 }
@@ -36,57 +37,78 @@ pub struct Numbering {
     pub durable: bool,
 }
 
+impl Numbering {
+    /// The bound that the numbers go towards.
+    fn limit(&self) -> i64 {
+        if self.step > 0 { i64::MAX } else { i64::MIN }
+    }
+
+    /// The number so many steps behind another one; `None` beyond the limit.
+    fn after(&self, number: i64, count: i64) -> Option<i64> {
+        i64::try_from(i128::from(number) + i128::from(self.step) * i128::from(count)).ok()
+    }
+
+    /// How many numbers there are from this one on.
+    fn remaining(&self, from: i64) -> i64 {
+        let distance = i128::from(self.limit()) - i128::from(from);
+        let count = distance.checked_div(i128::from(self.step)).map_or(0, |steps| steps + 1);
+        i64::try_from(count).unwrap_or(i64::MAX)
+    }
+
+    fn exhausted(&self) -> Error {
+        let end = if self.step > 0 { "maximum" } else { "minimum" };
+        Error::Exhausted { end, limit: self.limit() }
+    }
+}
+
 impl TableStore {
     /// Gives so many numbers, and tells the first. Blocks where it writes to disk.
     ///
     /// # Errors
-    /// `Invalid` when there are no more; when the disk fails.
+    /// `Exhausted` when there are not so many; when the disk fails.
     pub fn next_numbers(&self, numbering: &Numbering, count: usize) -> Result<i64, Error> {
-        let count = i64::try_from(count).map_err(|_| exhausted())?;
+        let count = i64::try_from(count).map_err(|_| numbering.exhausted())?;
         let mut all = self.numbers().0.lock();
-        let reserved = match all.get(&numbering.id) {
-            Some(reserved) if reserved.left >= count => *reserved,
-            known => self.reserve(numbering, known.copied(), count)?,
+        let reserved = match all.get(&numbering.id).copied() {
+            Some(reserved) if reserved.left >= count => reserved,
+            known => self.reserve(numbering, self.next_number(numbering, known)?, count)?,
         };
-        let taken = numbering.step.checked_mul(count).ok_or_else(exhausted)?;
-        let next = reserved.next.checked_add(taken).ok_or_else(exhausted)?;
+        let first = reserved.next.ok_or_else(|| numbering.exhausted())?;
+        let next = numbering.after(first, count);
         all.insert(numbering.id, Reserved { next, left: reserved.left - count });
-        Ok(reserved.next)
+        Ok(first)
     }
 
     /// Lets the numbers go on behind one that a row brought with it.
     pub fn skip_numbers(&self, numbering: &Numbering, used: i64) -> Result<(), Error> {
         let mut all = self.numbers().0.lock();
-        let known = all.get(&numbering.id).copied();
-        let next = match known {
-            Some(known) => known.next,
-            None => self.stored_number(numbering)?.unwrap_or(numbering.start),
-        };
-        let behind = if numbering.step > 0 { used >= next } else { used <= next };
-        let Some(after) = used.checked_add(numbering.step).filter(|_| behind) else { return Ok(()) };
-        let reserved = self.reserve(numbering, Some(Reserved { next: after, left: 0 }), 0)?;
+        let next = self.next_number(numbering, all.get(&numbering.id).copied())?;
+        let is_behind = next.is_some_and(|next| if numbering.step > 0 { used >= next } else { used <= next });
+        let Some(after) = numbering.after(used, 1).filter(|_| is_behind) else { return Ok(()) };
+        let reserved = self.reserve(numbering, Some(after), 0)?;
         all.insert(numbering.id, reserved);
         Ok(())
     }
 
-    /// Lets the numbers go on with this one, whatever was given before.
+    /// Lets the numbers go on with this one, whatever was given before; `None` for no more.
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn set_numbers(&self, numbering: &Numbering, next: i64) -> Result<(), Error> {
+    pub fn set_numbers(&self, numbering: &Numbering, next: Option<i64>) -> Result<(), Error> {
         let mut all = self.numbers().0.lock();
-        let reserved = self.reserve(numbering, Some(Reserved { next, left: 0 }), 0)?;
+        let reserved = self.reserve(numbering, next, 0)?;
         all.insert(numbering.id, reserved);
         Ok(())
     }
 
-    fn reserve(&self, numbering: &Numbering, known: Option<Reserved>, count: i64) -> Result<Reserved, Error> {
-        let next = match known {
-            Some(known) => known.next,
-            None => self.stored_number(numbering)?.unwrap_or(numbering.start),
-        };
-        let left = count.max(BLOCK);
-        let end = numbering.step.checked_mul(left).and_then(|taken| next.checked_add(taken));
+    fn reserve(&self, numbering: &Numbering, next: Option<i64>, count: i64) -> Result<Reserved, Error> {
+        let remaining = next.map_or(0, |next| numbering.remaining(next));
+        if count > remaining {
+            return Err(numbering.exhausted());
+        }
+        let left = count.max(BLOCK).min(remaining);
+        // Numbers go on towards their limit, so that none goes on with the other end: it stands for no more numbers.
+        let end = next.and_then(|next| numbering.after(next, left)).unwrap_or(!numbering.limit());
         if let Some(folder) = self.folder().filter(|_| numbering.durable) {
             folder.catalog.write(|connection| {
                 let failed = |error| folder.catalog.failed("cannot be written", &error);
@@ -94,7 +116,7 @@ impl TableStore {
                 connection
                     .execute(
                         "INSERT OR REPLACE INTO numbers (id, next) VALUES (?, ?)",
-                        (numbering.id.to_string(), end.unwrap_or(i64::MAX)),
+                        (numbering.id.to_string(), end),
                     )
                     .map(drop)
                     .map_err(failed)
@@ -103,9 +125,13 @@ impl TableStore {
         Ok(Reserved { next, left })
     }
 
-    fn stored_number(&self, numbering: &Numbering) -> Result<Option<i64>, Error> {
-        let Some(folder) = self.folder().filter(|_| numbering.durable) else { return Ok(None) };
-        folder.catalog.write(|connection| {
+    fn next_number(&self, numbering: &Numbering, known: Option<Reserved>) -> Result<Option<i64>, Error> {
+        if let Some(known) = known {
+            return Ok(known.next);
+        }
+        let start = Some(numbering.start);
+        let Some(folder) = self.folder().filter(|_| numbering.durable) else { return Ok(start) };
+        let stored: Option<i64> = folder.catalog.write(|connection| {
             let failed = |error| folder.catalog.failed("cannot be read", &error);
             connection.execute_batch(TABLE).map_err(failed)?;
             let stored = connection.query_row(
@@ -114,10 +140,7 @@ impl TableStore {
                 |row| row.get(0),
             );
             stored.optional().map_err(failed)
-        })
+        })?;
+        Ok(stored.map_or(start, |next| Some(next).filter(|next| *next != !numbering.limit())))
     }
-}
-
-fn exhausted() -> Error {
-    Error::Invalid("a sequence, or a column that numbers itself, has no more numbers".to_owned())
 }

@@ -448,8 +448,7 @@ impl TableStore {
 
 /// What a transaction makes of the head, unless that has changed what it has read.
 fn merge(sides: Sides<'_, Snapshot>, reads: &Reads) -> Result<Snapshot, Error> {
-    let are_there = reads.rows.iter().all(|rows| rows.are_in(sides.head));
-    if are_there && are_unchanged(&reads.names, sides.base, sides.head) {
+    if reads.has_rows_in(sides.head) && are_unchanged(&reads.names, sides.base, sides.head) {
         Snapshot::merge(sides)
     } else {
         Err(Error::NotSerializable)

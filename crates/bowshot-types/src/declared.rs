@@ -2,7 +2,7 @@
 //! field. A value that does not fit is an error on its way into a table, and is cut off by an explicit cast, as the standard says.
 
 use super::enums::EnumType;
-use bowshot_api::{Error, Result};
+use bowshot_api::{Error, Reason, Result};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, FixedSizeListArray, ListArray, StringArray,
 };
@@ -139,8 +139,10 @@ impl Declared {
                 Ok((normal != text).then_some(normal))
             }),
             Self::Uuid => texts_of(values, |text| {
-                let uuid = uuid::Uuid::try_parse(text.trim())
-                    .map_err(|_| Error::invalid(format!("invalid input syntax for type uuid: \"{text}\"")))?;
+                let uuid = uuid::Uuid::try_parse(text.trim()).map_err(|_| {
+                    Error::invalid(format!("invalid input syntax for type uuid: \"{text}\""))
+                        .with_reason(Reason::InvalidText)
+                })?;
                 let canonical = uuid.hyphenated().to_string();
                 Ok((canonical != text).then_some(canonical))
             }),
@@ -164,6 +166,7 @@ impl Declared {
         }
         let name = if matches!(self, Self::Char(_)) { "character" } else { "character varying" };
         Err(Error::invalid(format!("value too long for type {name}({length})"))
+            .with_reason(Reason::ValueTooLong)
             .with_hint("shorten it, or declare a longer column"))
     }
 
@@ -175,6 +178,7 @@ impl Declared {
         }
         if !cut {
             return Err(Error::invalid(format!("value too long for type {self}"))
+                .with_reason(Reason::ValueTooLong)
                 .with_hint("shorten it, or declare a longer column"));
         }
         let cut: BinaryArray =
@@ -203,9 +207,10 @@ impl fmt::Display for Declared {
 }
 
 fn json(text: &str) -> Result<()> {
-    serde_json::from_str::<serde_json::Value>(text)
-        .map(|_| ())
-        .map_err(|error| Error::invalid(format!("invalid input syntax for type json: {error}")))
+    serde_json::from_str::<serde_json::Value>(text).map(|_| ()).map_err(|error| {
+        Error::invalid(format!("invalid input syntax for type json: {error}"))
+            .with_reason(Reason::InvalidText)
+    })
 }
 
 /// The texts of `'a', 'it''s'`.

@@ -225,6 +225,7 @@ fn no_time(text: &str, to: &DataType) -> Error {
     };
     unsupported_time(name, text).unwrap_or_else(|| {
         Error::invalid(format!("invalid input syntax for type {name}: \"{text}\""))
+            .with_reason(Reason::InvalidDatetime)
             .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
     })
 }

@@ -11,7 +11,7 @@ mod connect;
 mod demo;
 mod doctor;
 mod logging;
-mod metrics;
+mod metrics_exporter;
 mod open_files;
 mod password;
 mod ports_file;

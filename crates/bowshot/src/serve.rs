@@ -31,7 +31,7 @@ pub(crate) use tls::Tls;
 use users::FollowUsers;
 
 use crate::config::Config;
-use crate::metrics;
+use crate::metrics_exporter;
 use crate::ports_file::PortsFile;
 use anyhow::{Context, Result, bail};
 use bowshot_access::Authenticator;
@@ -117,7 +117,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let tls = Tls::load(&config.tls, authority.as_ref()).await?;
     let front_ends = FrontEnds::bind(config, &authenticator).await?;
     // Before what it counts.
-    let render_metrics = metrics::start()?;
+    let render_metrics = metrics_exporter::start()?;
     if let Some(library) = &config.onnx_runtime {
         bowshot_engine::load_onnx_runtime(library)?;
     }

@@ -27,7 +27,7 @@ struct Cli {
 enum Command {
     /// What to run before stopping: formatting, lints, tidy and the tests of the light crates.
     Check,
-    /// The rules of the house that no compiler checks.
+    /// Checks the rules of style and layout that no compiler checks.
     Tidy,
     /// All test suites against the release build: the README's test command.
     Test(TestArgs),

@@ -104,7 +104,7 @@ interface Sample {
   value: number;
 }
 
-/** Metrics in Prometheus text format. Those with several labels are added up. */
+/** Metrics in Prometheus text format, by name. Those with several labels are added up. */
 export function samples(text: string): Sample[] {
   const found = new Map<string, Sample>();
   const about = new Map<string, string>();
@@ -124,7 +124,7 @@ export function samples(text: string): Sample[] {
     if (known) known.value += value;
     else found.set(name, { name, about: about.get(name) ?? about.get(base) ?? "", kind: kinds.get(name) ?? "counter", value });
   }
-  return [...found.values()];
+  return [...found.values()].sort((a, b) => a.name.localeCompare(b.name));
 }
 
 export function metricsPage(client: Client): Page {

@@ -2,7 +2,7 @@
 
 use super::bad;
 use super::keys::Algorithm;
-use crate::{Error, outgoing};
+use crate::{Error, http_client};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ impl JwtConfig {
 
     /// An address that cannot be intercepted: `https`, or `http` on this machine.
     pub(super) fn address(&self, text: &str) -> Result<Url, Error> {
-        outgoing::private_address(text).map_err(|reason| bad(&self.issuer, reason))
+        http_client::private_address(text).map_err(|reason| bad(&self.issuer, reason))
     }
 
     pub(crate) fn place(&mut self, folder: &Path) {

@@ -3,7 +3,7 @@
 use super::bad;
 use super::config::{JwtConfig, Source};
 use crate::Error;
-use crate::outgoing::{HttpClient, Question};
+use crate::http_client::{HttpClient, Question};
 use serde::Deserialize;
 use std::time::Duration;
 use url::Url;

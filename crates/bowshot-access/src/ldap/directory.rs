@@ -1,7 +1,7 @@
 //! One directory and its logins: find the entry, bind as it, read its groups.
 
 use super::config::{Account, Groups, LdapConfig, PasswordSource, Users, read_password};
-use crate::{Error, outgoing};
+use crate::{Error, http_client};
 use bowshot_api::{Claims, Principal, Secret};
 use futures::FutureExt;
 use futures::future::{Either, select};
@@ -72,7 +72,7 @@ impl Directory {
         let url = config.address()?;
         let mut settings = LdapConnSettings::new().set_starttls(config.starttls);
         if !config.insecure {
-            let tls = outgoing::tls(config.ca_file.as_deref());
+            let tls = http_client::tls(config.ca_file.as_deref());
             settings = settings.set_config(Arc::new(tls.map_err(|reason| super::bad(&config.url, reason))?));
         }
         let (users, groups, account) = (config.users()?, config.groups()?, config.account()?);

@@ -275,7 +275,7 @@ fn drop_model(name: &EntryName, if_exists: bool, access: &Access) -> Result<()> 
         return if if_exists { Ok(()) } else { Err(not_there(name)) };
     }
     Err(denied(&format!("`{}` may not drop model `{name}`", access.user()))
-        .with_hint(format!("its owner or an admin can say `GRANT OWN ON MODEL {name} TO …`")))
+        .with_hint(format!("its owner or an admin can run `GRANT OWN ON MODEL {name} TO …`")))
 }
 
 fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) -> Result<()> {
@@ -288,7 +288,7 @@ fn place(privilege: Privilege, place: &[String], what: &str, access: &Access) ->
         _ => ("make anything in", "CREATE"),
     };
     Err(denied(&format!("`{}` may not {verb} {what} `{name}`", access.user())).with_hint(format!(
-        "its owner or an admin can say `GRANT {privilege} ON {} {name} TO …`",
+        "its owner or an admin can run `GRANT {privilege} ON {} {name} TO …`",
         what.to_uppercase()
     )))
 }
@@ -327,5 +327,5 @@ fn exchange(access: &Access) -> Result<()> {
         return Ok(());
     }
     Err(denied(&format!("`{}` may not write or read files of the exchange folder", access.user()))
-        .with_hint(format!("an admin can say `CREATE ROLE {EXCHANGE}` and `GRANT {EXCHANGE} TO …`")))
+        .with_hint(format!("an admin can run `CREATE ROLE {EXCHANGE}` and `GRANT {EXCHANGE} TO …`")))
 }

@@ -3,7 +3,7 @@
 //! change is one of the table for its row policies, masks and columns. What has been done to it is nobody's secret who sees the row.
 
 use super::{Visible, time_travel};
-use crate::execute::own_changes::{MayRead, OwnChanges, missing_version};
+use crate::execute::table_changes::{MayRead, OwnChanges, missing_version};
 use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_formats::table_version::AsOf;
@@ -135,7 +135,7 @@ fn may_read(
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Conflict,
-                format!("access rules changed while the changes of `{name}` were read"),
+                format!("access rules have changed while the changes of `{name}` were read"),
             )
             .with_hint("query its changes again, starting after the last version that you read")),
         }

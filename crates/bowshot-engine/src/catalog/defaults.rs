@@ -2,7 +2,7 @@
 
 use crate::catalog::identity;
 use crate::error::classify;
-use crate::plan;
+use crate::plan::{self, row_expressions};
 use async_trait::async_trait;
 use bowshot_tables::{Column, Definition};
 use bowshot_types::layered_table::{LayeredTable, TableLayer};
@@ -15,7 +15,6 @@ use datafusion::common::{DFSchema, Result, ScalarValue, Statistics};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, TableProviderFilterPushDown, TableType, cast};
-use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -109,18 +108,11 @@ impl Computed {
     pub(crate) fn plan(sql: &str, data_type: &DataType, state: &SessionState) -> bowshot_api::Result<Self> {
         let plan = || -> Result<Self> {
             let none = DFSchema::empty();
-            // `now()` is known to the simplifier alone.
-            let context = SimplifyContext::builder()
-                .with_config_options(Arc::clone(state.config_options()))
-                .with_current_time()
-                .build();
-            let simplifier = ExprSimplifier::new(context);
             let parsed = parse(sql, state)?;
             let is_volatile = parsed.is_volatile();
             let is_text = matches!(data_type, DataType::List(_)) && parsed.get_type(&none)?.is_string();
             let wanted = if is_text { DataType::Utf8 } else { data_type.clone() };
-            let expr = simplifier.coerce(cast(parsed, wanted), &none)?;
-            let expr = state.create_physical_expr(simplifier.simplify(expr)?, &none)?;
+            let expr = row_expressions::physical(state, cast(parsed, wanted), &none)?;
             Ok(Self { expr, data_type: data_type.clone(), is_volatile })
         };
         plan().map_err(classify)

@@ -4,6 +4,7 @@
 //! Nothing is made before it is asked for, since every statement has catalogs of its own.
 
 pub(crate) mod changes;
+pub(crate) mod column_origins;
 pub(crate) mod defaults;
 pub(crate) mod enum_types;
 pub(crate) mod external_database;
@@ -18,7 +19,6 @@ pub(crate) mod materialized_query;
 pub(crate) mod metadata;
 pub(crate) mod models;
 pub(crate) mod names;
-pub(crate) mod origins;
 pub(crate) mod providers;
 pub(crate) mod public;
 pub(crate) mod search_path;

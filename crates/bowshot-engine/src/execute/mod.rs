@@ -6,11 +6,11 @@ pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
 pub(crate) mod materialized_table;
-pub(crate) mod own_changes;
 pub(crate) mod progress;
 pub(crate) mod row_balance;
 pub(crate) mod split_scan;
 pub(crate) mod statistics;
+pub(crate) mod table_changes;
 
 use crate::endpoints::{Handout, Opening, ResultEndpoints};
 use crate::error::classify;

@@ -7,6 +7,7 @@ pub(crate) mod parameters;
 pub(crate) mod plan_limits;
 pub(crate) mod planned_statement;
 mod recursion;
+pub(crate) mod row_expressions;
 pub(crate) mod semantics;
 pub(crate) mod steps;
 pub(crate) mod struct_fields;

@@ -7,7 +7,7 @@ pub(crate) mod mask;
 mod scrub;
 
 use crate::error::classify;
-use crate::plan;
+use crate::plan::{self, row_expressions};
 use async_trait::async_trait;
 use bowshot_api::{Error, ErrorKind};
 use bowshot_optimizer::cooperative;
@@ -108,7 +108,7 @@ pub(crate) fn plan_filter(
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let columns = DFSchema::try_from(Arc::clone(schema))?;
     let planned = condition(filters, &columns, state).and_then(|filter| {
-        let planned = state.create_physical_expr(filter, &columns)?;
+        let planned = row_expressions::physical(state, filter, &columns)?;
         match planned.data_type(schema)? {
             DataType::Boolean => Ok(planned),
             other => Err(DataFusionError::Plan(format!("a policy is no condition but {other}"))),

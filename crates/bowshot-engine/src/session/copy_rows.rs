@@ -6,7 +6,7 @@ use crate::error::classify;
 use crate::plan::parameters;
 use crate::plan::planned_statement::Planned;
 use crate::session::write::Written;
-use crate::session::{EngineSession, on_nodes};
+use crate::session::{EngineSession, distributed_query};
 use crate::write::Write;
 use crate::write::apply::{self, Place, arranged, by_name};
 use crate::write::constraints::Casts;
@@ -64,7 +64,7 @@ impl EngineSession {
     async fn copy_out(&self, copy: &CopyOut, plan: &LogicalPlan, pinned: &Pinned) -> Result<u64> {
         let (state, names) = (self.state(pinned), self.names(pinned));
         let elsewhere = match pinned.input() {
-            None => on_nodes::to_write(self, &state, plan).await?,
+            None => distributed_query::to_write(self, &state, plan).await?,
             Some(_) => None,
         };
         let (rows, origin) = match elsewhere {

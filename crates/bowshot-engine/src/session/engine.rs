@@ -1,10 +1,10 @@
 //! The engine of a process: its settings, and what all sessions share.
 
 mod commit_refresh;
-mod configured;
+mod datafusion_config;
+mod distributed_options;
 mod due_loads;
 mod due_refreshes;
-mod part;
 mod server_session;
 mod server_views;
 mod suggested_views;
@@ -42,13 +42,13 @@ use bowshot_query_task::{Budget, Planning, QueryTask, propagate};
 use bowshot_system_catalog::named_locks::NamedLocks;
 use bowshot_system_catalog::system::SystemTables;
 use bowshot_tables::TableStore;
-use configured::template;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::execution::SessionState;
 use datafusion::execution::context::SessionContext;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionConfig;
+use datafusion_config::template;
 use server_views::ServerViews;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

@@ -1,23 +1,22 @@
 //! What one session has in the engine: its settings, its own tables and its view of the catalogs. Makes plans ready to run.
 
 pub(crate) mod authorization;
-mod bare_plan;
-mod changed_by_key;
+mod cacheable_plan;
 pub(crate) mod copy_rows;
 pub(crate) mod current_user;
+pub(crate) mod distributed_query;
 pub(crate) mod engine;
 mod external_database;
 pub(crate) mod key_lookup;
 mod listing;
 pub(crate) mod literal_query;
-pub(crate) mod on_nodes;
 mod parameter_metadata;
 mod pipe_rows;
+mod plan_binding;
 mod plan_cache;
 mod plan_templates;
 mod planning;
 mod query;
-mod repeatable;
 pub(crate) mod row_keys;
 mod scratch;
 mod search_path;
@@ -25,6 +24,7 @@ mod sorted_joins;
 mod statement_literals;
 pub(crate) mod template;
 pub(crate) mod transaction;
+mod update_by_key;
 pub(crate) mod utility;
 pub(crate) mod view_rewriting;
 mod visibility_group;
@@ -357,7 +357,7 @@ impl EngineSession {
         }
         let values = parameters::values(planned.plan(), planned.parameters(), rows, 0)?;
         if let Some(schema) = self.schema_of_run(plan, layout)
-            && repeatable::have_types_of(&values, planned.plan())
+            && cacheable_plan::have_types_of(&values, planned.plan())
         {
             return Ok(schema);
         }

@@ -5,7 +5,7 @@
 use crate::authorize::AuthorizedPlan;
 use crate::catalog::providers::PlanRows;
 use crate::plan;
-use crate::session::bare_plan::BarePlan;
+use crate::session::plan_binding::BarePlan;
 use bowshot_api::{Error, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::PlainSelect;

@@ -6,12 +6,12 @@ use crate::authorize::{Action, AuthorizedPlan};
 use crate::plan;
 use crate::reuse::SessionCache;
 use crate::session::EngineSession;
-use crate::session::changed_by_key::is_change_by_key;
+use crate::session::cacheable_plan::{is_repeatable, reuses_plans};
 use crate::session::plan_cache::{CachedPlan, PlanKey};
-use crate::session::repeatable::{is_repeatable, reuses_plans};
 use crate::session::statement_literals::{
     Taken, are_literals_of, has_values, plain_value, put_literals, take_literals, with_literals,
 };
+use crate::session::update_by_key::is_change_by_key;
 use crate::write::Write;
 use crate::write::scalar_rows::are_scalar;
 use crate::write::values::is_zero;
@@ -185,9 +185,9 @@ mod tests {
     use crate::authorize::optimized_slot::NextRun;
     use crate::execute::{Parallelism, merged};
     use crate::reuse::SESSION_PLANS;
-    use crate::session::bare_plan::tables_of;
     use crate::session::engine::EngineConfig;
     use crate::session::key_lookup::tests::{engine, planned};
+    use crate::session::plan_binding::tables_of;
     use bowshot_api::catalog_names::{DEFAULT_CATALOG, DEFAULT_SCHEMA};
     use bowshot_api::{Layout, Principal};
     use bowshot_tables::{Column, Definition, Entry, EntryName, Key, Table};

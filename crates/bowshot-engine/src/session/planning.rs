@@ -13,7 +13,7 @@ use bowshot_policy::snapshot::Pinned;
 use bowshot_query_task::run_blocking_if;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{
-    AccessStatement, CopyStatement, MaintenanceStatement, RowLock, SessionStatement, Statement, is_small,
+    AccessStatement, CopyStatement, LockClause, MaintenanceStatement, SessionStatement, Statement, is_small,
 };
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Planned;
@@ -51,7 +51,7 @@ impl EngineSession {
         self.leave_connection().await;
         let source = Source { text: sql, dialect: plan::dialect(&options).name() };
         let mut statement = plan::parse(&options, sql)?;
-        let row_lock = RowLock::from_statement(&statement);
+        let row_lock = LockClause::from_statement(&statement);
         let is_asked_again = matches!(statement, Statement::Sql(_) | Statement::Explain(_))
             && self.asks_again()
             && pinned.input().is_none();

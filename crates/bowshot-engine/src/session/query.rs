@@ -11,9 +11,9 @@ use crate::execute::{Execution, Parallelism, merged, split_scan, streams};
 use crate::plan::parameters;
 use crate::reuse::{Answer, Computed, Query};
 use crate::session::EngineSession;
+use crate::session::cacheable_plan::Bound;
+use crate::session::distributed_query::{self, Started};
 use crate::session::literal_query;
-use crate::session::on_nodes::{self, Started};
-use crate::session::repeatable::Bound;
 use crate::session::sorted_joins;
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_optimizer::cooperative;
@@ -84,8 +84,13 @@ async fn one(session: &EngineSession, run: &Run<'_>, bound: Bound<'_>) -> Result
     let streams = match input {
         None => {
             let made = (state, plan, run.form(), ordered);
-            match on_nodes::start(session, &physical, made, (&schema, run.spread(session, &schema, rows)))
-                .await?
+            match distributed_query::start(
+                session,
+                &physical,
+                made,
+                (&schema, run.spread(session, &schema, rows)),
+            )
+            .await?
             {
                 Started::Here(streams) => sorted_joins::guarded(session, &physical, made, streams),
                 // Nothing is kept of rows that do not come by here.
@@ -169,7 +174,7 @@ async fn physical_plan_of(
         LogicalPlan::Explain(explain) => {
             let shown = session.reuse().explained(physical, explain, (state, form));
             let shown = session.with_key_lookup(shown, explain);
-            plainly(on_nodes::explained(session, shown, explain, state).await?)
+            plainly(distributed_query::explained(session, shown, explain, state).await?)
         }
         _ => physical,
     };

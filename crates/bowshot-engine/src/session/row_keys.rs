@@ -9,16 +9,16 @@ use crate::secured_scan;
 use crate::session::EngineSession;
 use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
 use crate::write::Write;
-use bowshot_api::{Error, ErrorKind, Result};
+use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_sql::{DialectName, Privilege};
-use bowshot_tables::{SeenRows, Table};
+use bowshot_tables::{SeenRows, Snapshot, Table};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -44,11 +44,84 @@ pub struct WatchedRows {
     key: Option<RowKey>,
 }
 
+/// All rows that a transaction watches, in the order in which it has locked them.
+#[derive(Debug, Default)]
+pub struct WatchList {
+    tables: HashMap<Uuid, WatchedTable>,
+    /// The table of each entry.
+    order: Vec<Uuid>,
+}
+
+#[derive(Debug, Default)]
+struct WatchedTable {
+    rows: Vec<WatchedRows>,
+    keys: HashSet<Option<RowKey>>,
+    /// The last state that had the rows, and how many there were: only a table that has lost rows since is looked through again.
+    checked: Option<(Arc<Table>, usize)>,
+}
+
+impl WatchList {
+    /// Adds rows that nobody else may change meanwhile.
+    pub fn extend(&mut self, all: Vec<WatchedRows>) {
+        for rows in all {
+            let id = rows.rows.table.id();
+            let table = self.tables.entry(id).or_default();
+            if !table.keys.contains(&None) && table.keys.insert(rows.key) {
+                table.rows.push(rows);
+                self.order.push(id);
+            }
+        }
+    }
+
+    /// How many entries it has.
+    pub fn count(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Forgets all but the first so many entries.
+    pub fn truncate(&mut self, count: usize) {
+        for id in self.order.drain(count.min(self.order.len())..) {
+            let Some(table) = self.tables.get_mut(&id) else { continue };
+            if let Some(rows) = table.rows.pop() {
+                table.keys.remove(&rows.key);
+            }
+            if let Some((_, count)) = &mut table.checked {
+                *count = table.rows.len().min(*count);
+            }
+        }
+        self.tables.retain(|_, table| !table.rows.is_empty());
+    }
+
+    fn are_in(&mut self, state: &Snapshot) -> bool {
+        self.tables.iter_mut().all(|(id, table)| state.table(*id).is_some_and(|now| table.are_in(now)))
+    }
+
+    fn seen_rows(&self) -> Vec<SeenRows> {
+        let rows = |table: &WatchedTable| {
+            let checked = table.checked.as_ref().filter(|(_, count)| *count == table.rows.len());
+            let checked = checked.map(|(state, _)| Arc::clone(state));
+            let seen = |watched: &WatchedRows| SeenRows { checked: checked.clone(), ..watched.rows.clone() };
+            table.rows.iter().map(seen).collect::<Vec<_>>()
+        };
+        self.tables.values().flat_map(rows).collect()
+    }
+}
+
+impl WatchedTable {
+    fn are_in(&mut self, now: &Arc<Table>) -> bool {
+        let checked = self.checked.as_ref().filter(|(state, _)| now.has_all_rows_of(state));
+        let known = checked.map_or(0, |(_, count)| *count);
+        let are_there = self.rows.iter().skip(known).all(|watched| watched.rows.are_in(now));
+        if are_there {
+            self.checked = Some((Arc::clone(now), self.rows.len()));
+        }
+        are_there
+    }
+}
+
 impl WatchedRows {
-    /// Whether a change of the other rows is one of these.
-    pub fn includes(&self, other: &Self) -> bool {
-        let is_same_table = self.rows.table.id() == other.rows.table.id();
-        is_same_table && (self.key.is_none() || self.key == other.key)
+    fn new(table: &Arc<Table>, addresses: Option<Vec<u64>>, key: Option<RowKey>) -> Self {
+        Self { rows: SeenRows { table: Arc::clone(table), addresses, checked: None }, key }
     }
 }
 
@@ -56,13 +129,13 @@ impl EngineSession {
     /// Checks that who asks a query that locks rows may lock them, for which others wait.
     ///
     /// # Errors
-    /// `Denied` for who may change no column of its tables.
+    /// `Denied` for who may change no column of its tables, `NotFound` for a name that is not in FROM.
     pub fn check_row_lock(&self, plan: &AuthorizedPlan) -> Result<()> {
+        let locked: HashSet<Uuid> = locked_tables(plan)?.iter().map(|table| table.id()).collect();
         let access = self.gate.access(plan.pinned());
-        if plan.row_lock().is_none() || access.is_everything() {
+        if locked.is_empty() || access.is_everything() {
             return Ok(());
         }
-        let locked: HashSet<Uuid> = locked_tables(plan).iter().map(|table| table.id()).collect();
         for (name, _) in plan.pinned().shared().tables().filter(|(_, table)| locked.contains(&table.id())) {
             access.check_columns(Privilege::Update, &name, &BTreeSet::new())?;
         }
@@ -95,10 +168,9 @@ impl EngineSession {
         state: &Pinned,
     ) -> Result<Vec<WatchedRows>> {
         let Some(rows) = self.keyed_rows(plan) else {
-            let tables = locked_tables(plan);
+            let tables = locked_tables(plan)?;
             let tables = tables.iter().filter_map(|table| state.shared().table(table.id()));
-            let rows = tables.map(|table| SeenRows { table: Arc::clone(table), addresses: None });
-            return Ok(rows.map(|rows| WatchedRows { rows, key: None }).collect());
+            return Ok(tables.map(|table| WatchedRows::new(table, None, None)).collect());
         };
         // Nobody else changes the tables of the session.
         let Some(table) = state.shared().table(rows.table.id()) else { return Ok(Vec::new()) };
@@ -111,7 +183,7 @@ impl EngineSession {
                 _ => None,
             };
             let key = key.filter(|_| addresses.is_some());
-            watched.push(WatchedRows { rows: SeenRows { table: Arc::clone(table), addresses }, key });
+            watched.push(WatchedRows::new(table, addresses, key));
         }
         Ok(watched)
     }
@@ -129,9 +201,8 @@ impl EngineSession {
     ///
     /// # Errors
     /// `Conflict` when somebody has.
-    pub fn check_watched(&self, watched: &[WatchedRows]) -> Result<()> {
-        let newest = self.pin();
-        if watched.iter().all(|watched| watched.rows.are_in(newest.shared())) {
+    pub fn check_watched(&self, watched: &mut WatchList) -> Result<()> {
+        if watched.order.is_empty() || watched.are_in(self.pin().shared()) {
             return Ok(());
         }
         let message = "a row that the transaction has locked was changed by another transaction";
@@ -148,11 +219,10 @@ impl EngineSession {
     pub async fn commit_watched(
         &self,
         (base, made): (&Pinned, &Pinned),
-        watched: &[WatchedRows],
+        watched: &mut WatchList,
     ) -> Result<()> {
         self.check_watched(watched)?;
-        let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
-        self.commit(&base.clone().watching(rows), made).await
+        self.commit(&base.clone().watching(watched.seen_rows()), made).await
     }
 
     fn keyed_rows<'p>(&self, plan: &'p AuthorizedPlan) -> Option<KeyedRows<'p>> {
@@ -233,20 +303,41 @@ impl<'p> KeyedRows<'p> {
     }
 }
 
-/// The tables of this server that a query with FOR UPDATE reads, whoever sees a part of them.
-fn locked_tables(plan: &AuthorizedPlan) -> Vec<Arc<Table>> {
+/// The tables of this server whose rows a query locks, whoever sees a part of them.
+fn locked_tables(plan: &AuthorizedPlan) -> Result<Vec<Arc<Table>>> {
     let mut found = Vec::new();
-    if plan.row_lock().is_none() {
-        return found;
+    let (Some(clause), form) = (plan.row_lock(), plan.planned().form()) else { return Ok(found) };
+    if clause.of.is_empty() {
+        add_tables(form, &mut found);
     }
+    for name in clause.of.iter() {
+        let named = in_from(form, name).ok_or_else(|| {
+            Error::not_found(format!("table `{name}` of FOR UPDATE is not in FROM"))
+                .with_reason(Reason::UndefinedTable)
+        })?;
+        add_tables(named, &mut found);
+    }
+    Ok(found)
+}
+
+/// What FROM calls by a name.
+fn in_from<'p>(plan: &'p LogicalPlan, name: &str) -> Option<&'p LogicalPlan> {
+    let called = match plan {
+        LogicalPlan::SubqueryAlias(node) => &node.alias,
+        LogicalPlan::TableScan(node) => &node.table_name,
+        _ => return plan.inputs().into_iter().find_map(|input| in_from(input, name)),
+    };
+    called.table().eq_ignore_ascii_case(name).then_some(plan)
+}
+
+fn add_tables(plan: &LogicalPlan, found: &mut Vec<Arc<Table>>) {
     // A plan that was authorised has been walked before.
-    let _ = plan.planned().form().apply_with_subqueries(|node| {
+    let _ = plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
             found.extend(scanned_table(scan));
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    found
 }
 
 fn scanned_table(scan: &TableScan) -> Option<Arc<Table>> {
@@ -324,13 +415,29 @@ mod tests {
                 session.commit(plan.pinned(), &written.pinned).await.unwrap();
             };
             let plan = planned(&session, "SELECT * FROM t WHERE id = 7 FOR UPDATE").await;
-            let watched = session.watch_rows(&plan, &[], plan.pinned()).await.unwrap();
-            session.check_watched(&watched).unwrap();
+            let mut watched = WatchList::default();
+            watched.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+            session.check_watched(&mut watched).unwrap();
             change("UPDATE t SET word = 'x' WHERE id = 8").await;
             change("DELETE FROM t WHERE id = 6").await;
-            session.check_watched(&watched).unwrap();
+            session.check_watched(&mut watched).unwrap();
+            // Seen before those changes, added behind them.
+            let other = planned(&session, "SELECT * FROM t WHERE id = 9 FOR UPDATE").await;
+            let mut rows = session.watch_rows(&other, &[], plan.pinned()).await.unwrap();
+            rows.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+            watched.extend(rows);
+            assert_eq!(watched.count(), 2, "each row once");
+            session.check_watched(&mut watched).unwrap();
+            change("UPDATE t SET word = 'x' WHERE id = 9").await;
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
+            watched.truncate(1);
+            session.check_watched(&mut watched).unwrap();
+            // What was changed before it was added.
+            watched.extend(session.watch_rows(&other, &[], plan.pinned()).await.unwrap());
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
+            watched.truncate(1);
             change("UPDATE t SET word = 'x' WHERE id = 7").await;
-            assert_eq!(session.check_watched(&watched).unwrap_err().kind(), ErrorKind::Conflict);
+            assert_eq!(session.check_watched(&mut watched).unwrap_err().kind(), ErrorKind::Conflict);
         });
     }
 
@@ -350,18 +457,18 @@ mod tests {
                 "SELECT * FROM (SELECT * FROM t) AS a JOIN t AS b USING (id) FOR UPDATE",
             ] {
                 let plan = planned(&session, sql).await;
-                let watched = session.watch_rows(&plan, &[], plan.pinned()).await.unwrap();
-                assert!(watched.iter().all(|rows| watched[0].includes(rows)) && !watched.is_empty(), "{sql}");
+                let mut watched = WatchList::default();
+                watched.extend(session.watch_rows(&plan, &[], plan.pinned()).await.unwrap());
+                assert_eq!(watched.count(), 1, "{sql}");
                 let (base, made) = write("UPDATE t SET word = 'mine' WHERE id = 7").await;
                 let (now, added) = write("INSERT INTO t SELECT max(id) + 1, 'new' FROM t").await;
                 session.commit(&now, &added).await.unwrap();
-                session.commit_watched((&base, &made), &watched).await.unwrap();
+                session.commit_watched((&base, &made), &mut watched).await.unwrap();
                 let (base, made) = write("DELETE FROM t WHERE id = 8").await;
-                let error = session.commit_watched((&base, &made), &watched).await.unwrap_err();
+                let error = session.commit_watched((&base, &made), &mut watched).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
                 // A commit that takes its turn after the check finds it too.
-                let rows = watched.iter().map(|watched| watched.rows.clone()).collect();
-                let error = session.commit(&base.watching(rows), &made).await.unwrap_err();
+                let error = session.commit(&base.watching(watched.seen_rows()), &made).await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{sql}");
             }
             let plain = planned(&session, "SELECT * FROM t").await;

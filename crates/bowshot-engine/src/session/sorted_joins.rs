@@ -3,7 +3,7 @@
 //! come again, and gets the error.
 
 use super::EngineSession;
-use super::on_nodes::Made;
+use super::distributed_query::Made;
 use super::query::physical_plan;
 use crate::execute::file_views::Origins;
 use crate::execute::{self, Parallelism};

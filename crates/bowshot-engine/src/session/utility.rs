@@ -1,12 +1,12 @@
 //! How statements are planned that ask about the server and the session, or steer the session.
 
 use crate::authorize::{self, Action, AuthorizedPlan};
-use crate::catalog::origins;
+use crate::catalog::column_origins;
 use crate::error::classify;
 use crate::plan;
 use crate::plan::steps::Steps;
 use crate::session::EngineSession;
-use crate::utility::{Asked, check_tables, describe, pragma, prepare, show, summarize};
+use crate::utility::{UtilityContext, check_tables, describe, pragma, prepare, show, summarize};
 use crate::write::recognise::nothing;
 use crate::write::returning::Detail;
 use crate::write::{data_modifying_with, functions};
@@ -69,7 +69,7 @@ impl EngineSession {
     /// For each column of a query the table that it comes from as it is there.
     pub fn origins(&self, plan: &AuthorizedPlan) -> Vec<Option<ColumnOrigin>> {
         match plan.action() {
-            Action::Query => origins::origins(plan.planned().form(), &self.names(plan.pinned())),
+            Action::Query => column_origins::origins(plan.planned().form(), &self.names(plan.pinned())),
             _ => Vec::new(),
         }
     }
@@ -85,7 +85,7 @@ impl EngineSession {
         source: Source<'_>,
     ) -> Result<AuthorizedPlan> {
         let (names, visible) = (self.names(pinned), self.visible(pinned));
-        let asked = Asked { names: &names, visible: &visible, client: self.client() };
+        let asked = UtilityContext { names: &names, visible: &visible, client: self.client() };
         let rows = match utility {
             Utility::Session(statement) => return self.acting(statement, pinned).await,
             Utility::Cursor(statement) => return self.plan_cursor(statement, pinned).await,

@@ -16,7 +16,7 @@ impl EngineSession {
             Some(role) => {
                 let message = format!("`{}` does not have the role `{role}`", access.user());
                 Err(Error::new(ErrorKind::Denied, message)
-                    .with_hint(format!("an admin can say `GRANT {role} TO …`")))
+                    .with_hint(format!("an admin can run `GRANT {role} TO …`")))
             }
             None if access.is_off() => Ok("everybody".to_owned()),
             None => Ok(format!("user {}", access.user())),

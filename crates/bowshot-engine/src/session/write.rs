@@ -7,7 +7,7 @@ use crate::catalog::names::{Names, check_changeable};
 use crate::error::classify;
 use crate::plan::parameters;
 use crate::plan::steps::Steps;
-use crate::session::{EngineSession, on_nodes};
+use crate::session::{EngineSession, distributed_query};
 use crate::write::apply::{self, Applied, Place, arranged, by_name};
 use crate::write::constraints::Casts;
 use crate::write::data_modifying_with::Step;
@@ -398,7 +398,7 @@ async fn rows(
     };
     if adds
         && pinned.input().is_none()
-        && let Some(rows) = on_nodes::to_write(session, state, plan).await?
+        && let Some(rows) = distributed_query::to_write(session, state, plan).await?
     {
         let origin = rows.origin().cloned();
         return Ok((bowshot_query_task::checked(rows).boxed(), origin));

@@ -1,6 +1,6 @@
 //! `CHECK TABLE t, …` of MySQL, with what it says of tables that have no check of their own.
 
-use super::asked::{Asked, texts};
+use super::utility_context::{UtilityContext, texts};
 use bowshot_api::Result;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 ///
 /// # Errors
 /// `NotFound` for a table that is not there.
-pub(crate) fn check_tables(tables: &[ObjectName], asked: &Asked<'_>) -> Result<Parsed> {
+pub(crate) fn check_tables(tables: &[ObjectName], asked: &UtilityContext<'_>) -> Result<Parsed> {
     let row = |name: &ObjectName| {
         let full = asked.table(name)?;
         let table = format!("{}.{}", full.schema, full.name);

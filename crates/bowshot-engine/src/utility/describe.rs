@@ -1,6 +1,6 @@
 //! `DESCRIBE t` and `DESCRIBE query`: columns with their types.
 
-use super::asked::{Asked, named, parsed, quoted, texts};
+use super::utility_context::{UtilityContext, named, parsed, quoted, texts};
 use bowshot_api::Result;
 use bowshot_system_catalog::client::Flavour;
 use bowshot_tables::EntryName;
@@ -17,7 +17,11 @@ const MYSQL_COLUMNS: [&str; 6] = ["Field", "Type", "Null", "Key", "Default", "Ex
 ///
 /// # Errors
 /// `NotFound` for a table that is not there.
-pub(crate) fn named_table(name: &ObjectName, column: Option<&str>, asked: &Asked<'_>) -> Result<Parsed> {
+pub(crate) fn named_table(
+    name: &ObjectName,
+    column: Option<&str>,
+    asked: &UtilityContext<'_>,
+) -> Result<Parsed> {
     let table = asked.table(name)?;
     match column {
         None => self::table(&table, asked.flavour()),

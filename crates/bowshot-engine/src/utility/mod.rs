@@ -3,7 +3,6 @@
 //!
 //! Nothing here changes a table, and nothing of it applies to scratch sessions.
 
-mod asked;
 mod check_tables;
 pub(crate) mod describe;
 pub(crate) mod pragma;
@@ -14,6 +13,7 @@ mod show_names;
 mod show_server;
 mod show_tables;
 pub(crate) mod summarize;
+mod utility_context;
 
-pub(crate) use asked::Asked;
 pub(crate) use check_tables::check_tables;
+pub(crate) use utility_context::UtilityContext;

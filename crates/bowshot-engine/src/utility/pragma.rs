@@ -1,7 +1,7 @@
 //! `PRAGMA …`: the ones of SQLite and DuckDB that ask about tables.
 
-use super::asked::{Asked, named, parsed, quoted};
 use super::describe;
+use super::utility_context::{UtilityContext, named, parsed, quoted};
 use bowshot_api::Result;
 use bowshot_sql::Pragma;
 use datafusion::sql::parser::Statement as Parsed;
@@ -10,7 +10,7 @@ use datafusion::sql::parser::Statement as Parsed;
 ///
 /// # Errors
 /// `NotFound` for a table that is not there.
-pub(crate) fn rows(pragma: &Pragma, asked: &Asked<'_>) -> Result<Parsed> {
+pub(crate) fn rows(pragma: &Pragma, asked: &UtilityContext<'_>) -> Result<Parsed> {
     match pragma {
         Pragma::Version => {
             let version = quoted(env!("CARGO_PKG_VERSION"));

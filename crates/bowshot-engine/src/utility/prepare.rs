@@ -1,6 +1,6 @@
 //! `EXECUTE name(…)`. A named statement is kept as its text; each EXECUTE plans it with the values in the places of its parameters.
 
-use super::asked::Asked;
+use super::utility_context::UtilityContext;
 use crate::plan;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_sql::Tree;
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 16 << 20;
 ///
 /// # Errors
 /// `NotFound` for the name; `Invalid` for values that do not fit.
-pub(crate) fn execute(name: &str, values: Vec<Expr>, asked: &Asked<'_>) -> Result<Parsed> {
+pub(crate) fn execute(name: &str, values: Vec<Expr>, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let statement = asked.named(name).ok_or_else(|| {
         Error::not_found(format!("prepared statement `{name}` not found"))
             .with_reason(Reason::UndefinedStatement)

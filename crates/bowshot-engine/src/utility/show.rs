@@ -1,6 +1,6 @@
 //! `SHOW …`: the kinds of things, and what is the same for all of them.
 
-use super::asked::{Asked, named, parsed, quoted, texts_in_parts};
+use super::utility_context::{UtilityContext, named, parsed, quoted, texts_in_parts};
 use super::{describe, show_keys, show_names, show_server, show_tables};
 use crate::catalog::{names, show_create};
 use bowshot_api::{Error, Result};
@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, SetEx
 ///
 /// # Errors
 /// `NotFound` for what they are to be in, and for names that mean nothing.
-pub(crate) fn rows(show: Show, asked: &Asked<'_>) -> Result<Parsed> {
+pub(crate) fn rows(show: Show, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let Show { shown, within, filter } = show;
     let within = within.as_ref();
     match shown {
@@ -44,13 +44,13 @@ pub(crate) fn rows(show: Show, asked: &Asked<'_>) -> Result<Parsed> {
     }
 }
 
-fn created(name: &ObjectName, asked: &Asked<'_>) -> Result<Parsed> {
+fn created(name: &ObjectName, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let (table, text) = (names::last(name)?.value, show_create::text_of(name, asked.names)?);
     parsed(&format!("SELECT {} AS table_name, {} AS create_statement", quoted(&table), quoted(&text)))
 }
 
 /// `SHOW name`: a setting, else a table, as DuckDB has it.
-fn name(name: &str, asked: &Asked<'_>) -> Result<Parsed> {
+fn name(name: &str, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let unknown = match setting(name, name, asked) {
         Ok(shown) => return Ok(shown),
         Err(unknown) => unknown,
@@ -62,7 +62,7 @@ fn name(name: &str, asked: &Asked<'_>) -> Result<Parsed> {
     }
 }
 
-fn setting(name: &str, shown: &str, asked: &Asked<'_>) -> Result<Parsed> {
+fn setting(name: &str, shown: &str, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let setting = asked.setting(name)?;
     parsed(&format!("SELECT {} AS {}", quoted(&setting.value), named(shown)))
 }

@@ -1,15 +1,15 @@
 //! `SHOW INDEX FROM t`: keys, since there are no indexes.
 
-use super::asked::Asked;
 use super::describe;
 use super::show::{Listing, filtered};
+use super::utility_context::UtilityContext;
 use bowshot_api::Result;
 use bowshot_sql::RowFilter;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// With MySQL's columns.
-pub(super) fn keys(table: &ObjectName, filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn keys(table: &ObjectName, filter: RowFilter, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let table = asked.table(table)?;
     let from = format!(
         "FROM information_schema.key_column_usage AS k JOIN information_schema.table_constraints AS c \

@@ -1,7 +1,7 @@
 //! `SHOW DATABASES`, `SHOW SCHEMAS`, `SHOW FUNCTIONS`, `SHOW CREATE SCHEMA`.
 
-use super::asked::{Asked, named, parsed, quoted};
 use super::show::{Listing, filtered};
+use super::utility_context::{UtilityContext, named, parsed, quoted};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::RowFilter;
 use bowshot_system_catalog::client::Flavour;
@@ -19,7 +19,11 @@ pub(super) fn databases(filter: RowFilter) -> Result<Parsed> {
 }
 
 /// `SHOW SCHEMAS [FROM catalog] [LIKE …]`
-pub(super) fn schemas(within: Option<&ObjectName>, filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn schemas(
+    within: Option<&ObjectName>,
+    filter: RowFilter,
+    asked: &UtilityContext<'_>,
+) -> Result<Parsed> {
     let catalog = if let Some(catalog) = within {
         let catalog = asked.names.catalog(catalog)?;
         if !asked.visible.catalog_names().contains(&catalog) {
@@ -48,7 +52,7 @@ pub(super) fn functions(filter: RowFilter) -> Result<Parsed> {
 }
 
 /// `SHOW CREATE SCHEMA s`; of tables and views it is expanded where they are made.
-pub(super) fn create(name: &ObjectName, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn create(name: &ObjectName, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let (catalog, schema) = asked.schema(name)?;
     let text = format!("CREATE SCHEMA {}.{}", named(&catalog), named(&schema));
     let (name, statement, text) = match asked.flavour() {

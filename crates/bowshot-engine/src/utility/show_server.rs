@@ -1,14 +1,14 @@
 //! What MySQL's and PostgreSQL's clients ask about server and session: settings, statements that run, rights.
 
-use super::asked::{Asked, quoted};
 use super::show::{Listing, filtered, filtered_texts};
+use super::utility_context::{UtilityContext, quoted};
 use bowshot_api::Result;
 use bowshot_sql::RowFilter;
 use bowshot_system_catalog::client::Flavour;
 use datafusion::sql::parser::Statement as Parsed;
 
 /// `SHOW ALL`, with PostgreSQL's columns.
-pub(super) fn all(filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn all(filter: RowFilter, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let settings = asked.settings().into_iter();
     let rows: Vec<_> = settings
         .map(|setting| {
@@ -19,7 +19,7 @@ pub(super) fn all(filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
 }
 
 /// `SHOW VARIABLES`, with MySQL's columns.
-pub(super) fn variables(filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn variables(filter: RowFilter, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let settings = asked.settings().into_iter();
     let mut rows: Vec<_> =
         settings.map(|setting| vec![Some(setting.name.to_owned()), Some(setting.value)]).collect();
@@ -50,7 +50,7 @@ pub(super) fn warnings() -> Result<Parsed> {
 }
 
 /// `SHOW GRANTS [FOR user]`: without rules, everybody who may connect may do everything that the server does.
-pub(super) fn grants(about: Option<&str>, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn grants(about: Option<&str>, asked: &UtilityContext<'_>) -> Result<Parsed> {
     let access = &asked.visible.access;
     let user = asked.user();
     if !access.is_off() {

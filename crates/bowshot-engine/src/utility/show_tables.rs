@@ -1,8 +1,8 @@
 //! `SHOW TABLES`, `SHOW VIEWS`, `SHOW COLUMNS`: over `information_schema`.
 
-use super::asked::{Asked, named, quoted};
 use super::describe;
 use super::show::{Listing, filtered};
+use super::utility_context::{UtilityContext, named, quoted};
 use bowshot_api::Result;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_sql::RowFilter;
@@ -11,7 +11,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::ObjectName;
 
 /// The schema after FROM, or the one in force with the session's own tables; and its name.
-fn place(schema: Option<&ObjectName>, asked: &Asked<'_>) -> Result<(String, String)> {
+fn place(schema: Option<&ObjectName>, asked: &UtilityContext<'_>) -> Result<(String, String)> {
     let within = |catalog: &str, schema: &str| {
         format!("(table_catalog = {} AND table_schema = {})", quoted(catalog), quoted(schema))
     };
@@ -32,7 +32,7 @@ fn place(schema: Option<&ObjectName>, asked: &Asked<'_>) -> Result<(String, Stri
 pub(super) fn tables(
     within: Option<&ObjectName>,
     filter: RowFilter,
-    asked: &Asked<'_>,
+    asked: &UtilityContext<'_>,
     full: bool,
 ) -> Result<Parsed> {
     let (condition, schema) = place(within, asked)?;
@@ -53,7 +53,11 @@ pub(super) fn tables(
 }
 
 /// `SHOW VIEWS [FROM s] [LIKE …]`
-pub(super) fn views(within: Option<&ObjectName>, filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn views(
+    within: Option<&ObjectName>,
+    filter: RowFilter,
+    asked: &UtilityContext<'_>,
+) -> Result<Parsed> {
     let (condition, _) = place(within, asked)?;
     let shown = Listing {
         items: "table_name AS name, view_definition AS definition",
@@ -64,7 +68,11 @@ pub(super) fn views(within: Option<&ObjectName>, filter: RowFilter, asked: &Aske
 }
 
 /// `SHOW MODELS [FROM s] [LIKE …]`
-pub(super) fn models(within: Option<&ObjectName>, filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn models(
+    within: Option<&ObjectName>,
+    filter: RowFilter,
+    asked: &UtilityContext<'_>,
+) -> Result<Parsed> {
     let (catalog, schema) = match within {
         Some(schema) => asked.schema(schema)?,
         None => (asked.names.default_catalog.clone(), asked.names.default_schema.clone()),
@@ -82,7 +90,7 @@ pub(super) fn models(within: Option<&ObjectName>, filter: RowFilter, asked: &Ask
 pub(super) fn materialized(
     within: Option<&ObjectName>,
     filter: RowFilter,
-    asked: &Asked<'_>,
+    asked: &UtilityContext<'_>,
 ) -> Result<Parsed> {
     let schema = match within {
         Some(schema) => asked.schema(schema)?.1,
@@ -123,7 +131,11 @@ pub(super) fn all(filter: RowFilter) -> Result<Parsed> {
 }
 
 /// `SHOW TABLE STATUS [FROM s] [LIKE …]`
-pub(super) fn status(within: Option<&ObjectName>, filter: RowFilter, asked: &Asked<'_>) -> Result<Parsed> {
+pub(super) fn status(
+    within: Option<&ObjectName>,
+    filter: RowFilter,
+    asked: &UtilityContext<'_>,
+) -> Result<Parsed> {
     let (condition, _) = place(within, asked)?;
     if asked.flavour() == Flavour::MySql {
         return mysql_status(&condition, filter);
@@ -141,7 +153,7 @@ pub(super) fn status(within: Option<&ObjectName>, filter: RowFilter, asked: &Ask
 pub(super) fn columns(
     table: &ObjectName,
     filter: RowFilter,
-    asked: &Asked<'_>,
+    asked: &UtilityContext<'_>,
     full: bool,
 ) -> Result<Parsed> {
     let table = asked.table(table)?;

@@ -1,6 +1,6 @@
 //! `SUMMARIZE t`, `SUMMARIZE query`: statistics of each column, as DuckDB has them, in one pass over the rows.
 
-use super::asked::{parsed, quoted};
+use super::utility_context::{parsed, quoted};
 use bowshot_api::{Error, ErrorKind, Result};
 use bowshot_types::names;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};

@@ -3,7 +3,7 @@
 use crate::catalog::identity;
 use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
-use crate::plan;
+use crate::plan::{self, row_expressions};
 use crate::secured_scan;
 use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -419,7 +419,7 @@ pub(crate) fn plan_check(
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
     let planned = plan::kept_expression(state, &check.sql, columns).map_err(classify)?;
-    let planned = state.create_physical_expr(planned, columns).map_err(classify)?;
+    let planned = row_expressions::physical(state, planned, columns).map_err(classify)?;
     match planned.data_type(columns.as_arrow()).map_err(classify)? {
         DataType::Boolean => Ok(planned),
         other => Err(Error::invalid(format!("constraint `{}` is no condition but {other}", check.name))
@@ -446,7 +446,7 @@ pub(crate) fn plan_generated(
     if planned.column_refs().iter().any(|column| column.name == generated.column) {
         return Err(Error::invalid(format!("column `{}` cannot be computed of itself", generated.column)));
     }
-    state.create_physical_expr(planned, columns).map_err(classify)
+    row_expressions::physical(state, planned, columns).map_err(classify)
 }
 
 fn cast_to_numbers(column: &ArrayRef) -> Option<ArrayRef> {

@@ -122,8 +122,8 @@ pub(crate) fn recognise<'a>(
 
 pub(crate) fn folder(names: &Names) -> Result<&Arc<ExchangeFolder>> {
     names.parts.exchange.as_ref().ok_or_else(|| {
-        Error::new(ErrorKind::Denied, "this server neither writes nor reads files for statements").with_hint(
-            "the operator can open a folder for that with the setting `storage.exchange_folder`; or write the result at the client, for example with `bowshot sql --format parquet`",
+        Error::new(ErrorKind::Denied, "statements cannot read or write files of this server").with_hint(
+            "the operator can allow one folder with the setting `storage.exchange_folder`; or write the result at the client, for example with `bowshot sql --format parquet`",
         )
     })
 }

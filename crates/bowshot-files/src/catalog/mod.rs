@@ -12,7 +12,7 @@ use crate::{SourceSpec, StorageOptions};
 use async_trait::async_trait;
 use bowshot_formats::data_file::HandlePool;
 use bowshot_formats::decoded_columns::ColumnCache;
-use bowshot_formats::excel::Books;
+use bowshot_formats::excel::WorkbookCache;
 use bowshot_formats::file_metadata::FactSources;
 use bowshot_formats::inspection::Workshop;
 use bowshot_formats::listed_file::ListedFile;
@@ -42,7 +42,7 @@ pub struct FileCatalog {
     options: StorageOptions,
     limits: ListingLimits,
     workshop: Arc<Workshop>,
-    books: Books,
+    books: WorkbookCache,
     tables: Mutex<Tables>,
     places: Arc<Vec<FilePlace>>,
     /// Tables of files that statements have named, from the one that was named first.
@@ -96,7 +96,7 @@ impl FileCatalog {
             threads: options.scan_threads,
             delta: delta::session(runtime),
         });
-        let books = Books::default();
+        let books = WorkbookCache::default();
         let in_force = options.remotes.as_ref().and_then(|remotes| remotes.in_force());
         let sources = with_stores(sources, options.remotes.as_deref())?;
         expect_all(&sources);

@@ -1,7 +1,7 @@
 //! The folder, and which paths lead into it.
 
-use super::read;
-use super::write::Place;
+use super::copy_from;
+use super::copy_to::Place;
 use super::{FileRows, FileWriter, Shape, Wanted};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -153,7 +153,7 @@ impl Folder {
 
     fn contents(&self, path: &str, most: usize) -> Result<Vec<u8>> {
         let relative = self.relative(path)?;
-        read::contents(&self.resolved(&relative, path)?, most)
+        copy_from::contents(&self.resolved(&relative, path)?, most)
     }
 
     /// The path below the folder, by its text alone.

@@ -5,10 +5,10 @@
 //! limits: the schema is weighed before it sees it, and blocks are unpacked here.
 
 mod block;
-mod weight;
+mod schema_size;
 
 use self::block::Codec;
-use self::weight::Weight;
+use self::schema_size::Weight;
 use crate::batches::{Batches, Request};
 use crate::data_file::{DataFile, FileReader};
 use crate::extension_types::with_logical_types;
@@ -282,7 +282,7 @@ fn of_records(schema: &[u8]) -> io::Result<(Vec<u8>, Weight)> {
         let column = serde_json::json!({ "name": "value", "type": top });
         top = serde_json::json!({ "type": "record", "name": "bowshot_row", "fields": [column] });
     }
-    let weight = weight::weigh(&top).map_err(|detail| noise(&detail))?;
+    let weight = schema_size::weigh(&top).map_err(|detail| noise(&detail))?;
     Ok((top.to_string().into_bytes(), weight))
 }
 

@@ -1,7 +1,7 @@
 //! Columns under construction: each takes values as they are written, and becomes an array. A type that was guessed from the
 //! first rows takes no value that it would not give back: `007` is no number then.
 
-use super::guess::is_null_word;
+use super::type_inference::is_null_word;
 use super::values::{self, Notation};
 use crate::digits;
 use arrow::array::{

@@ -65,7 +65,7 @@ fn shown(byte: u8) -> String {
     match byte {
         b'\t' => "\\t".to_owned(),
         NO_DELIMITER => "none".to_owned(),
-        byte => char::from(byte).to_string(),
+        byte => format!("'{}'", char::from(byte)),
     }
 }
 

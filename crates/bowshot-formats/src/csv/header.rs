@@ -1,7 +1,7 @@
 //! Whether the first record names the columns, and what the columns are called.
 
-use super::guess::{Guess, Habits};
 use super::sniff::Row;
+use super::type_inference::{Guess, Habits};
 use super::values::Notation;
 use crate::read_options::ReadOptions;
 use arrow::datatypes::DataType;
@@ -19,10 +19,10 @@ pub(crate) struct Head {
 
 pub(super) fn find(rows: &[Row], columns: usize, options: &ReadOptions) -> Head {
     if let Some(header) = options.header {
-        return Head { header, certain: true, why: "as asked for" };
+        return Head { header, certain: true, why: "given" };
     }
     let Some((first, rest)) = rows.split_first() else {
-        return Head { header: true, certain: false, why: "nothing follows" };
+        return Head { header: true, certain: false, why: "no records" };
     };
     let (mut for_header, mut against) = (0, 0);
     let offset = usize::from(first.values.len() + 1 == columns);
@@ -41,14 +41,14 @@ pub(super) fn find(rows: &[Row], columns: usize, options: &ReadOptions) -> Head 
         }
     }
     if for_header > 0 {
-        return Head { header: true, certain: true, why: "its first record does not fit these types" };
+        return Head { header: true, certain: true, why: "the first line has other types" };
     }
     if against > 0 && !is_row_of_years(first) {
-        return Head { header: false, certain: true, why: "its first record is like the others" };
+        return Head { header: false, certain: true, why: "the first line has the same types" };
     }
     match recurs(first, rest) {
-        true => Head { header: false, certain: true, why: "values of its first record come again" },
-        false => Head { header: true, certain: false, why: "all columns are text" },
+        true => Head { header: false, certain: true, why: "values of the first line occur in others" },
+        false => Head { header: true, certain: false, why: "all columns are text, so assumed" },
     }
 }
 

@@ -11,13 +11,13 @@
 mod columns;
 mod dialect;
 pub mod encoding;
-mod guess;
 mod header;
 mod ranges;
 mod reader;
 mod record;
 mod rows;
 mod sniff;
+mod type_inference;
 pub mod values;
 
 use crate::batches::{Batches, Request};
@@ -33,12 +33,12 @@ use bowshot_object_store::file_name::{Compression, Format, Kind};
 use columns::Nulls;
 use dialect::{Dialect, Preamble};
 use encoding::Transcoded;
-use guess::{Guess, Habits, Typed};
 use reader::{RecordReader, Trouble};
 use rows::Rows;
 use sniff::{Doubtful, Sample, Sniffed};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, OnceLock};
+use type_inference::{Guess, Habits, Typed};
 use values::Notation;
 
 pub(crate) use sniff::NO_DELIMITER;

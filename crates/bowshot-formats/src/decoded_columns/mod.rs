@@ -20,12 +20,12 @@
 //! [`cache`] has the budget, and who gives way; [`file`] the state of each chunk; [`packed`] the form of its values.
 
 mod cache;
-mod choose;
+mod dynamic_filters;
 mod file;
-mod learned;
 mod packed;
 mod plan;
 mod read;
+mod row_group_selection;
 mod scan;
 
 pub use cache::ColumnCache;

@@ -1,7 +1,7 @@
 //! The steps from a file of a scan to the batches of its row groups.
 
-use super::choose::{Choice, choose};
 use super::read::{KeptRun, OpenFile};
+use super::row_group_selection::{Choice, choose};
 use super::scan::Scan;
 use crate::row_source::PlannedFile;
 use datafusion::common::Result;

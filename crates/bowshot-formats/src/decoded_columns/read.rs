@@ -2,10 +2,10 @@
 //! row was read, and not before the file is known to be unchanged.
 
 use super::PIECE_ROWS;
-use super::choose::{Group, estimate};
+use super::dynamic_filters::Learned;
 use super::file::{ChunkId, FileColumns, Filling, Pieces};
-use super::learned::Learned;
 use super::packed::Piece;
+use super::row_group_selection::{Group, estimate};
 use super::scan::Scan;
 use crate::row_source::PlannedFile;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
@@ -43,7 +43,7 @@ pub(super) struct KeptRun {
     /// Places in the file of the columns that are read.
     pub(super) places: Vec<usize>,
     pub(super) groups: Vec<Group>,
-    /// See [`super::choose::Choice`].
+    /// See [`super::row_group_selection::Choice`].
     pub(super) left: Option<BooleanBuffer>,
 }
 

@@ -1,7 +1,7 @@
 //! What all files of one scan have in common: the columns it wants, and what is made of them.
 
 use super::cache::ColumnCache;
-use super::learned;
+use super::dynamic_filters;
 use super::{FileColumns, MIN_FILE_BYTES};
 use crate::row_source::PlannedFile;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -121,7 +121,7 @@ impl Scan {
             looked_up: predicate.as_ref().map(looked_up).unwrap_or_default(),
             learned: predicate
                 .as_ref()
-                .map(|all| learned::conditions(all, &columns, &file_schema))
+                .map(|all| dynamic_filters::conditions(all, &columns, &file_schema))
                 .unwrap_or_default(),
             own: predicate.as_ref().and_then(|all| own_conditions(all, &places)),
             read_schema: Arc::new(file_schema.project(&columns).ok()?),

@@ -1,6 +1,6 @@
 //! The cells of a sheet, written as separated values while they are read: one row of the sheet on each line.
 
-use super::book::Book;
+use super::workbook::Workbook;
 use super::xml::{Part, Parts, Tag};
 use std::io::{self, Read};
 
@@ -10,7 +10,7 @@ const MAX_ROWS: u64 = 1_048_576;
 
 pub(super) struct Text {
     parts: Parts,
-    book: Book,
+    book: Workbook,
     /// What was written and not read yet.
     text: Vec<u8>,
     at: usize,
@@ -20,7 +20,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn new(bytes: Box<dyn Read + Send>, book: Book) -> Self {
+    pub(super) fn new(bytes: Box<dyn Read + Send>, book: Workbook) -> Self {
         Self { parts: Parts::new(bytes), book, text: Vec::new(), at: 0, rows: 0, done: false }
     }
 

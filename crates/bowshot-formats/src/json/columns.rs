@@ -7,8 +7,8 @@
 use super::cursor::{Cursor, Quoted, Trouble, Unfit, compact};
 use super::object::Object;
 use super::others;
-use super::shape::{self, Shape};
 use super::texts::Texts;
+use super::type_inference::{self, Shape};
 use crate::csv::values::{self, Notation};
 use crate::digits;
 use crate::text::shown;
@@ -318,12 +318,16 @@ impl Values {
         let (text, asked) = (text.trim_ascii(), reading.asked);
         Ok(match self {
             Self::Date(values) => {
-                let days = if asked { values::date(text, &reading.notation) } else { shape::date(text) };
+                let days =
+                    if asked { values::date(text, &reading.notation) } else { type_inference::date(text) };
                 days.map(|days| values.push(days))
             }
             Self::Moment { values, per_second, zoned } => {
-                let stamp =
-                    if asked { values::stamp(text, &reading.notation) } else { shape::moment(text, *zoned) };
+                let stamp = if asked {
+                    values::stamp(text, &reading.notation)
+                } else {
+                    type_inference::moment(text, *zoned)
+                };
                 stamp.and_then(|stamp| stamp.in_units(*per_second)).map(|moment| values.push(moment))
             }
             Self::Truth(values) if asked => values::any_boolean(text).map(|truth| values.push(truth)),

@@ -22,22 +22,22 @@ use bowshot_object_store::file_name::{Compression, Kind};
 use columns::Reading;
 use cursor::{Cursor, Trouble};
 use encoding_rs::Encoding;
+use input_buffer::{Stop, Window};
 use rows::{Layout, Opened, Rows};
-use shape::Shape;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use window::{Stop, Window};
+use type_inference::Shape;
 
 mod columns;
 mod cursor;
+mod input_buffer;
 mod object;
 mod others;
 mod rows;
-mod shape;
 mod texts;
-mod window;
+mod type_inference;
 
 /// How the objects of a file lie in it, and what they are.
 #[derive(Debug)]

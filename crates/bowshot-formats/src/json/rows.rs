@@ -3,8 +3,8 @@
 
 use super::columns::{Column, Wrong};
 use super::cursor::{Cursor, Trouble, Unfit};
+use super::input_buffer::{Stop, Window};
 use super::object::Object;
-use super::window::{Stop, Window};
 use super::{JsonFacts, Strange};
 use crate::batches::{self, Request};
 use crate::data_file::DataFile;

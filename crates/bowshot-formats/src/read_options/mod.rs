@@ -5,13 +5,13 @@ use arrow::datatypes::DataType;
 use bowshot_api::{Error, Result};
 use bowshot_object_store::file_name::{Compression, Format, Kind, kind_of};
 use encoding_rs::Encoding;
-use given::Given;
+use named_option::NamedOption;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::path::Path;
 
-mod fit;
-mod given;
+mod named_option;
+mod option_check;
 mod types;
 
 /// The most columns that a statement may name or type.
@@ -129,7 +129,7 @@ impl ReadOptions {
     /// # Errors
     /// `Invalid` for unknown names and values, saying which there are.
     pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<()> {
-        let given = Given { name, value };
+        let given = NamedOption { name, value };
         match name {
             // Of JSON: the layout is found out.
             "format" if given.is("auto") => {}
@@ -175,7 +175,7 @@ impl ReadOptions {
     }
 
     /// Names and types together.
-    fn columns(&mut self, given: &Given<'_>) -> Result<()> {
+    fn columns(&mut self, given: &NamedOption<'_>) -> Result<()> {
         let pairs = given.pairs()?;
         self.names = pairs.iter().map(|(name, _)| name.clone()).collect();
         self.types = Types::ByName(types::typed(&pairs)?);

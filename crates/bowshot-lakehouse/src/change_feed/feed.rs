@@ -2,9 +2,9 @@
 //! with what is the same for all of them as values of partitions.
 
 use super::commits::{Change, Commit, Done};
+use super::deletion_vectors::Vectors;
 use super::file_columns::names_in;
 use super::shape::{ChangeColumn, Shape};
-use super::vectors::Vectors;
 use super::{CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, LATER, Wanted, refused};
 use crate::deletes::{Count, only, without};
 use crate::delta::paths;

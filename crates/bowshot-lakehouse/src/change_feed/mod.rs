@@ -14,12 +14,12 @@
 //! it makes this code read or keep more than its limits allow.
 
 mod commits;
+mod deletion_vectors;
 mod feed;
 mod file_columns;
 mod relabel;
 mod shape;
 mod table;
-mod vectors;
 
 use bowshot_api::ErrorKind;
 use bowshot_formats::table_version::AsOf;

@@ -1,23 +1,23 @@
 //! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
 
 mod decimals;
+pub(crate) mod deletion_vector_check;
 mod empty_texts;
 mod local;
 pub(crate) mod log;
 mod objects;
 pub(crate) mod paths;
 pub mod table;
-pub(crate) mod vectors;
 
 use crate::change_feed::{self, Building, ChangeRange, Changes, ChangesTable, Commit, Feed, Shape, Wanted};
 use crate::delta::decimals::Decimals;
+use crate::delta::deletion_vector_check::Checked;
 use crate::delta::empty_texts::WithoutEmptyTexts;
 use crate::delta::local::DeltaLocal;
 use crate::delta::log::{Log, LogEntry};
 use crate::delta::objects::Registered;
 use crate::delta::paths::Root;
 use crate::delta::table::DeltaFolderTable;
-use crate::delta::vectors::Checked;
 use crate::table_folder::{Failure, FolderView, TableFolder};
 use arrow::datatypes::{Fields, SchemaRef};
 use bowshot_api::ErrorKind;
@@ -343,13 +343,13 @@ impl DeltaFolder {
         let snapshot = table.snapshot().map_err(|error| failed(&error))?;
         paths::check(snapshot.log_data(), root).map_err(|outside| Error::corrupt(&path, outside))?;
         let shape = Shape::of_library(snapshot.metadata(), snapshot.protocol()).map(Arc::new);
-        let vectors =
-            vectors::named(snapshot.log_data(), root).map_err(|outside| Error::corrupt(&path, outside))?;
+        let vectors = deletion_vector_check::named(snapshot.log_data(), root)
+            .map_err(|outside| Error::corrupt(&path, outside))?;
         let vectors = match vectors.is_empty() {
             true => Checked::default(),
             false => {
                 let view = view.clone();
-                self.blocking(move || vectors::check(&vectors, &view)).await?
+                self.blocking(move || deletion_vector_check::check(&vectors, &view)).await?
             }
         };
         let files = table.get_file_uris().map_err(|error| failed(&error))?.count();

@@ -2,7 +2,7 @@
 //! the values of files. Bounds of floating-point numbers leave NaN out there as they do in the files ([`bowshot_formats::parquet::footers`]), those of
 //! texts are cut off, those of points in time are in milliseconds, and the library takes a bound that is missing for a value.
 
-use crate::delta::vectors::Checked;
+use crate::delta::deletion_vector_check::Checked;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use bowshot_formats::parquet::footers::ReaderFactory;

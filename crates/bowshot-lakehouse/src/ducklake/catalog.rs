@@ -1,6 +1,6 @@
 //! The database of a catalog: opened to be read, and read in one transaction for each statement.
 
-use super::watch::{Watch, Watched};
+use super::query_deadline::{Watch, Watched};
 use bowshot_api::ErrorKind;
 use bowshot_object_store::{Error, FileIdentity};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, params};

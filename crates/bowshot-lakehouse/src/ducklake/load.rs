@@ -6,7 +6,7 @@ use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::metadata::{Described, FileRow};
 use super::paths::{Named, Roots};
 use super::types::{self, Columns};
-use super::{inlined, names, places};
+use super::{inlined, names, row_positions};
 use arrow::datatypes::{Schema, SchemaRef};
 use bowshot_api::ErrorKind;
 use bowshot_formats::data_file::DataFile;
@@ -175,7 +175,7 @@ impl Loading<'_> {
             let path =
                 roots.local(&self.described.folders, &delete.path).map_err(|detail| self.outside(detail))?;
             let file = found(path)?.data(&self.workshop.pool);
-            gone.entry(delete.file).or_default().extend(places::deleted(&file, snapshot, &mut count)?);
+            gone.entry(delete.file).or_default().extend(row_positions::deleted(&file, snapshot, &mut count)?);
         }
         count.add(self.described.places.len(), self.catalog)?;
         for (file, place) in &self.described.places {
@@ -185,7 +185,7 @@ impl Loading<'_> {
             // Of the newest snapshot all rows count.
             let is_partial = file.partial.is_some_and(|last| last > snapshot) && !self.described.is_newest;
             if is_partial {
-                gone.entry(file.id).or_default().extend(places::later(data, snapshot, &mut count)?);
+                gone.entry(file.id).or_default().extend(row_positions::later(data, snapshot, &mut count)?);
             }
         }
         Ok(gone)

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! SQLite ─ catalog ─▶ one state ─ metadata ─▶ what a table is made of ─ load ─▶ snapshot of a lake's table
-//!                                             types, names, paths, places, inlined
+//!                                             types, names, paths, row_positions, inlined
 //! ```
 //!
 //! Each statement asks the catalog which state is the newest; what was read of a table counts as long as the catalog says the
@@ -13,15 +13,15 @@
 
 mod catalog;
 mod inlined;
+mod lake;
 mod load;
 mod metadata;
 mod names;
-mod opened;
 mod paths;
-mod places;
+mod query_deadline;
+mod row_positions;
 #[cfg(test)]
 mod tests;
 mod types;
-mod watch;
 
-pub use opened::{DuckLake, DuckLakePlace};
+pub use lake::{DuckLake, DuckLakePlace};

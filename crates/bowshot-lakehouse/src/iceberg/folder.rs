@@ -3,7 +3,7 @@
 use super::super::table::{LakeSnapshot, LakeTable};
 use super::loading::Loading;
 use super::metadata::{self, TableMetadata};
-use super::travel;
+use super::time_travel;
 use crate::table_folder::{Failure, FolderView, TableFolder};
 use bowshot_formats::inspection::{KnownFiles, Workshop};
 use bowshot_formats::read_options::ReadOptions;
@@ -205,7 +205,7 @@ impl Look {
         as_of: AsOf,
         (known, earlier): (&KnownFiles, &mut VecDeque<Earlier>),
     ) -> Result<Arc<LakeSnapshot>, Error> {
-        let state = travel::state_at(&loaded.metadata, as_of, &folder.path(""))?;
+        let state = time_travel::state_at(&loaded.metadata, as_of, &folder.path(""))?;
         let is_it = |kept: &Earlier| kept.id == state.snapshot_id && kept.of == loaded.current;
         let place = earlier.iter().position(is_it);
         let snapshot = match place.and_then(|place| earlier.remove(place)) {

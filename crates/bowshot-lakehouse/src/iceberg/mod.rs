@@ -10,7 +10,7 @@ mod names;
 mod partition;
 mod paths;
 mod rest;
-mod travel;
+mod time_travel;
 mod types;
 mod write;
 

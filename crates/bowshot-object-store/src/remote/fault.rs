@@ -1,5 +1,4 @@
-//! Why a request came to nothing, in our own words. What stores and their libraries say quotes addresses with signatures, key
-//! names and whole answers, and errors reach clients and logs; so none of their text is passed on.
+//! Errors of requests to stores. Texts of stores and libraries quote signed URLs, key names and responses, so none is passed on.
 
 use crate::Error;
 use object_store::client::HttpError;

@@ -1,7 +1,5 @@
-//! A folder of a bucket that the server itself keeps files in. Everything here blocks, and ends within the time of the settings.
-//!
-//! Names are below the folder, with `/` between their parts. What is written under a new name is there as a whole or not at all,
-//! and replaces nothing.
+//! A folder of a bucket for the server's own files. Calls block, up to the configured timeout. Names are relative to the folder, with
+//! `/` between their parts. A new file appears complete or not at all, and replaces nothing.
 
 use super::client::{Client, Shared, Stores};
 use super::fault::Fault;

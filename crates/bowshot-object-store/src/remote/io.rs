@@ -1,5 +1,4 @@
-//! The threads that requests to object stores run on. Whoever waits for one may be a thread that computes, one of another
-//! runtime, or none of any: the work is here, and goes on or is dropped independently of where it is awaited.
+//! The threads that run requests to object stores, independent of the runtime or thread that waits for them.
 
 use super::fault::Fault;
 use std::future::Future;

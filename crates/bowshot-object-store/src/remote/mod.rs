@@ -27,7 +27,6 @@
 
 mod cache;
 mod client;
-mod credentials;
 mod fault;
 mod fetches;
 mod file;
@@ -38,6 +37,7 @@ mod options;
 mod profile;
 mod secret_credentials;
 mod source;
+mod store_builder;
 mod store_pool;
 mod stores;
 mod upload;
@@ -51,13 +51,13 @@ pub use options::{PlaceSettings, RemoteOptions};
 pub use stores::{PlaceSummary, Remotes};
 pub use url::is_remote;
 
-pub use credentials::{duration, secret};
 pub use fault::Fault;
 pub use file::{RemoteFile, SEQUENTIAL_BYTES};
 pub use folder::Listed;
 pub use listing::{DELTA, HUDI, ICEBERG, Level, Listing, foreign_part, is_ignored};
 pub(crate) use secret_credentials::StoreScope;
 pub use source::{RemoteSource, RemoteTable, pause};
+pub use store_builder::{duration, secret};
 pub use upload::Upload;
 pub use url::RemoteUrl;
 pub(crate) use url::Scheme;

@@ -41,7 +41,7 @@ bowshot_api::defaults! {
 impl RemoteOptions {
     /// The endpoints that the operator has named, in any way.
     pub fn known_endpoints(&self) -> BTreeSet<String> {
-        super::credentials::endpoints(self)
+        super::store_builder::endpoints(self)
     }
 }
 

@@ -112,8 +112,8 @@ pub(super) fn united<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::credentials::open_with;
     use crate::remote::options::RemoteOptions;
+    use crate::remote::store_builder::open_with;
     use bowshot_api::{EncryptedText, Error, SecretCipher};
     use std::collections::BTreeSet;
 

@@ -1,11 +1,10 @@
-//! The ways to one bucket: for each credentials that addresses in it have, the stores that are opened with them. Which way a request
-//! takes is looked at when it is made, and ways of secrets that are in force no more are closed then.
+//! Open stores of one bucket, one for each set of credentials, chosen at each request. Stores of revoked secrets are closed then.
 
 use super::client::Stores;
-use super::credentials;
 use super::fault::Fault;
 use super::options::{PlaceSettings, RemoteOptions};
 use super::secret_credentials;
+use super::store_builder;
 use super::url::RemoteUrl;
 use super::vended::Vended;
 use crate::Error;
@@ -123,9 +122,9 @@ impl StorePool {
         let (url, place) = (&self.url, self.place.as_ref());
         let (stores, endpoint) = match (&secret, self.secrets()) {
             (Some(secret), Some(secrets)) => {
-                credentials::open_with((secret, secrets), url, place, &self.options)?
+                store_builder::open_with((secret, secrets), url, place, &self.options)?
             }
-            _ => credentials::open(url, place, (&self.options, self.vended.as_ref()))?,
+            _ => store_builder::open(url, place, (&self.options, self.vended.as_ref()))?,
         };
         Ok(Way { stores, endpoint, secret })
     }

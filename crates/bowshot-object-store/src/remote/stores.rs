@@ -12,7 +12,7 @@ use super::url::{RemoteUrl, Scheme};
 use super::vended::Vended;
 use super::view::RemoteFolder;
 use super::web::{Patience, WebClient};
-use super::{credentials, upload::Upload};
+use super::{store_builder, upload::Upload};
 use crate::Error as FileError;
 use crate::secrets::InForce;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -66,7 +66,7 @@ impl Remotes {
     /// # Errors
     /// `Invalid` for places that are no addresses, and for keys of them that are not known.
     pub fn new(options: RemoteOptions) -> Result<Arc<Self>> {
-        options.places.iter().try_for_each(credentials::check)?;
+        options.places.iter().try_for_each(store_builder::check)?;
         let places = |texts: &[String], setting: &str| {
             let parse = |text: &String| {
                 RemoteUrl::parse(text).map_err(|error| Error::invalid(format!("`{setting}`: {error}")))
@@ -253,7 +253,7 @@ impl Remotes {
         let patience = Patience {
             timeout: timeout.unwrap_or(self.options.timeout),
             request_timeout,
-            connect_timeout: credentials::CONNECT_TIMEOUT,
+            connect_timeout: store_builder::CONNECT_TIMEOUT,
             max_retries,
         };
         let mut open = self.open.lock();

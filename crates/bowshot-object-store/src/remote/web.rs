@@ -1,6 +1,5 @@
-//! Requests to a web service that is asked for tables: on the threads of the object stores, within their times, as often as is of
-//! use, and with answers of at most so many bytes. What is answered is never repeated in an error. A service that says it is elsewhere is
-//! believed within its own origin: it cannot make this server ask other hosts.
+//! HTTP requests to a catalog service, on the threads of the object stores, with their timeouts and retries and a limit on responses.
+//! Errors never quote a response. Redirects are followed within the origin only.
 
 use super::client::Shared;
 use super::fault::Fault;

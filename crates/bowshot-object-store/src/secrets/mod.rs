@@ -14,7 +14,7 @@
 //! credentials then, instead of those of somebody else.
 
 mod kinds;
-mod note;
+mod secret_record;
 #[cfg(test)]
 mod tests;
 
@@ -59,7 +59,7 @@ pub struct KeptSecret {
     /// As the note has it.
     text: String,
     /// `None` for a note that cannot be read at all.
-    about: Option<note::About>,
+    about: Option<secret_record::About>,
     place: Option<StoreScope>,
     values: std::result::Result<BTreeMap<String, Secret>, String>,
 }
@@ -104,17 +104,17 @@ impl Secrets {
     /// # Errors
     /// When there is no key to seal it with.
     pub fn sealed(&self, new: &NewSecret, owner: &str, made: i64) -> Result<(String, String)> {
-        Ok((note::key(&new.name), note::sealed(new, (owner, made), self.cipher.as_ref())?))
+        Ok((secret_record::key(&new.name), secret_record::sealed(new, (owner, made), self.cipher.as_ref())?))
     }
 
     /// The key of the note of a secret.
     pub fn note(name: &str) -> String {
-        note::key(name)
+        secret_record::key(name)
     }
 
     /// Whether a note is a secret's.
     pub fn is_note(key: &str) -> bool {
-        key.starts_with(note::PREFIX)
+        key.starts_with(secret_record::PREFIX)
     }
 
     /// How many secrets there are in some notes.
@@ -162,10 +162,10 @@ impl Secrets {
 
     /// The secrets of some notes; those that are known already stay the same.
     fn read(&self, notes: &Texts, known: &InForce) -> InForce {
-        let texts = notes.range(note::PREFIX.to_owned()..);
+        let texts = notes.range(secret_record::PREFIX.to_owned()..);
         let texts = texts.take_while(|(key, _)| Self::is_note(key));
         let read = texts.filter_map(|(key, text)| {
-            let name = note::name(key)?;
+            let name = secret_record::name(key)?;
             let same = known.get(&name).filter(|secret| secret.text == *text).cloned();
             let secret = same.unwrap_or_else(|| Arc::new(KeptSecret::of(&name, text, self.cipher.as_ref())));
             Some((name, secret))
@@ -202,12 +202,12 @@ impl KeptSecret {
             place: None,
             values: Err(problem.to_owned()),
         };
-        let Some((about, sealed)) = note::read(text) else {
+        let Some((about, sealed)) = secret_record::read(text) else {
             return unreadable("its catalog entry cannot be read");
         };
         let place = about.scope.as_deref().filter(|_| about.kind.scheme().is_some()).map(StoreScope::parse);
         let Ok(place) = place.transpose() else { return unreadable("its scope cannot be read") };
-        let opened = note::opened(name, &about, &sealed, cipher);
+        let opened = secret_record::opened(name, &about, &sealed, cipher);
         if let Err(error) = &opened {
             tracing::warn!(secret = name, reason = error.message(), "a secret cannot be decrypted");
         }

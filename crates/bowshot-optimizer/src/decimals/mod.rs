@@ -5,7 +5,6 @@
 mod expression;
 
 use crate::node_rule::{Replacement, change_arguments, change_projection};
-use datafusion::common::Result;
 use datafusion::config::ConfigOptions;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -46,6 +45,7 @@ mod tests {
     use super::*;
     use crate::test_sessions::session;
     use arrow::array::{ArrayRef, Decimal128Array, Int32Array, RecordBatch};
+    use datafusion::common::Result;
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     use datafusion::physical_plan::displayable;
     use datafusion::prelude::{SessionConfig, SessionContext};

@@ -3,10 +3,10 @@
 //! meets several rows goes on as often as its rows would have, so answers do not depend on keys being unique.
 
 mod build;
+mod cost;
 mod levels;
 #[cfg(test)]
 mod tests;
-mod worth;
 
 use crate::coarser_sets::is_mergeable;
 use crate::common_subplans::SharedWork;
@@ -23,7 +23,7 @@ pub(super) fn before_joins(node: &Arc<dyn ExecutionPlan>, config: &ConfigOptions
         return Ok(None);
     }
     let partitions = config.execution.target_partitions;
-    in_steps(node, &|partial, levels| worth::best(partial, levels, partitions))
+    in_steps(node, &|partial, levels| cost::best(partial, levels, partitions))
 }
 
 /// Which of the levels below an aggregation is grouped first.

@@ -1,6 +1,6 @@
 //! Answers are the same wherever rows are grouped, and the place follows the statistics.
 
-use super::worth::is_below_join;
+use super::cost::is_below_join;
 use super::{Level, in_steps};
 use crate::common_subplans::SharedWork;
 use crate::join_order::{SELECTION, SessionJoinOrder};

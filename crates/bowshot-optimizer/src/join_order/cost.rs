@@ -214,8 +214,11 @@ impl EqualColumns {
         let within: Vec<(usize, ColumnFacts, f64)> = known
             .into_iter()
             .map(|(relation, column)| {
-                let (column, share) = column.within(least, greatest);
-                (relation, column, share * (1.0 - column.nulls.unwrap_or(0.0)))
+                let (within, share) = column.within(least, greatest);
+                // Conditions ask for rows that have partners: for a year with sales, of a calendar of centuries.
+                let Facts { rows, all_rows, .. } = &facts[relation];
+                let share = if column.key == Key::Yes { (share * all_rows / rows).min(1.0) } else { share };
+                (relation, within, share * (1.0 - within.nulls.unwrap_or(0.0)))
             })
             .collect();
         let most = values_of_key(&within);

@@ -81,7 +81,17 @@ fn pinned(conjunct: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
         let column: &Column = list.expr().downcast_ref()?;
         return (!list.negated()).then_some((column.index(), list.list().len()));
     }
-    let binary = conjunct.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq)?;
+    let binary = conjunct.downcast_ref::<BinaryExpr>()?;
+    match binary.op() {
+        Operator::Eq => {}
+        // As short lists are.
+        Operator::Or => {
+            let ((column, one), (same, other)) = (pinned(binary.left())?, pinned(binary.right())?);
+            return (column == same).then_some((column, one + other));
+        }
+        Operator::And => return pinned(binary.left()).or_else(|| pinned(binary.right())),
+        _ => return None,
+    }
     let (column, other) = match binary.left().downcast_ref::<Column>() {
         Some(column) => (column, binary.right()),
         None => (binary.right().downcast_ref()?, binary.left()),

@@ -119,11 +119,7 @@ impl Facts {
     /// The rows of a join that is not taken apart.
     fn of_join(join: &HashJoinExec) -> Option<Self> {
         let (mut left, mut right) = (Self::of(join.left())?, Self::of(join.right())?);
-        let (matching_left, matching_right) = join
-            .on()
-            .iter()
-            .map(|(one, other)| shares(&left, &left.column(one), &right, &right.column(other)))
-            .fold((1.0_f64, 1.0_f64), |all, next| (all.0.min(next.0), all.1.min(next.1)));
+        let (matching_left, matching_right) = matching(join, &left, &right);
         let some = |share: f64| share.clamp(LEAST_SHARE, 1.0);
         let inner = (left.rows * matching_left).max(right.rows * matching_right);
         let (rows, all_rows) = match join.join_type() {
@@ -175,6 +171,13 @@ impl Facts {
         }
         let shifted = integers::shifted(expression).map(of);
         shifted.map_or_else(ColumnFacts::default, |column| ColumnFacts { range: None, step: 0.0, ..column })
+    }
+
+    /// The combinations of values of columns, of which there are not more than rows.
+    fn combination<'a>(&self, columns: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>) -> ColumnFacts {
+        let all =
+            columns.map(|column| self.column(column).distinct.unwrap_or(self.all_rows)).product::<f64>();
+        ColumnFacts { distinct: Some(all.min(self.all_rows)), ..ColumnFacts::default() }
     }
 }
 
@@ -234,6 +237,21 @@ fn shares(left: &Facts, one: &ColumnFacts, right: &Facts, other: &ColumnFacts) -
     let all = |facts: &Facts, column: &ColumnFacts| column.distinct.unwrap_or(facts.all_rows).max(1.0);
     let (ours, theirs) = (values(left, one), values(right, other));
     ((theirs / all(left, one)).min(1.0), (ours / all(right, other)).min(1.0))
+}
+
+/// The parts of two relations' rows that find a partner in a join. Where those are taken away, keys that each find one would leave
+/// nothing, but not all combinations of values occur: the parts are between those of single keys and of all combinations.
+fn matching(join: &HashJoinExec, left: &Facts, right: &Facts) -> (f64, f64) {
+    let by_key =
+        join.on().iter().map(|(one, other)| shares(left, &left.column(one), right, &right.column(other)));
+    let by_key = by_key.fold((1.0_f64, 1.0_f64), |all, next| (all.0.min(next.0), all.1.min(next.1)));
+    if !matches!(join.join_type(), JoinType::LeftAnti | JoinType::RightAnti) {
+        return by_key;
+    }
+    let ours = left.combination(join.on().iter().map(|(one, _)| one));
+    let theirs = right.combination(join.on().iter().map(|(_, other)| other));
+    let combined = shares(left, &ours, right, &theirs);
+    ((by_key.0 * combined.0.min(by_key.0)).sqrt(), (by_key.1 * combined.1.min(by_key.1)).sqrt())
 }
 
 /// Whether an operator gives each row of its input once, with the same columns.

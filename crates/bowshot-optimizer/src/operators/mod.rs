@@ -128,6 +128,7 @@ fn in_part(node: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Between(between) => {
             let between = chars::between(between, schema)?;
+            let between = between.transform_data(|between| Ok(untyped::between(between, schema)))?;
             let between = between.transform_data(|between| enums::between(between, schema))?;
             let between = between.transform_data(|between| Ok(uuids::between(between, schema)))?;
             let between = between.transform_data(|between| Ok(floats::between(between, schema)))?;

@@ -5,7 +5,7 @@ use crate::expressions::type_of;
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, IntervalUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Between, Cast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Case, Expr, LogicalPlan, Projection, Union, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -96,6 +96,14 @@ pub(super) fn in_choices(expr: Expr, schema: &DFSchema) -> Result<Transformed<Ex
         };
         Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
     })
+}
+
+/// `d BETWEEN '1.001' AND '1.499'`
+pub(super) fn between(mut between: Between, schema: &DFSchema) -> Transformed<Between> {
+    let is_decimal = type_of(&between.expr, schema).is_ok_and(|of| of.is_decimal());
+    let all = vec![between.expr.as_mut(), between.low.as_mut(), between.high.as_mut()];
+    let changed = is_decimal && in_answers(all, schema);
+    Transformed::new_transformed(between, changed)
 }
 
 /// `CASE WHEN a THEN '1' ELSE b END + 1`: arithmetic wants the number at once. Other texts than whole numbers have other meanings in
@@ -204,12 +212,13 @@ fn common(types: &[DataType], text: &str) -> Option<DataType> {
     let mut types = types.iter().filter(|of| !of.is_null());
     let first = types.clone().next()?;
     if types.clone().all(DataType::is_numeric) {
-        return Some(if types.clone().any(DataType::is_floating) {
-            DataType::Float64
-        } else if types.clone().any(|of| of.is_decimal()) {
+        let is_floating = types.clone().any(DataType::is_floating);
+        return Some(if !is_floating && types.clone().any(DataType::is_decimal) {
             decimal(text)
         } else if types.all(|of| of == first) {
             first.clone()
+        } else if is_floating {
+            DataType::Float64
         } else {
             DataType::Int64
         });
@@ -230,13 +239,13 @@ fn common(types: &[DataType], text: &str) -> Option<DataType> {
 
 /// The type of a text beside a value of another type, as PostgreSQL infers it; `None` where it stays a text.
 fn wanted(op: &BinaryOperator, other: &DataType, text: &str) -> Option<DataType> {
-    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+    use BinaryOperator::{Divide, Minus, Multiply, Plus};
     let is_interval = matches!(other, DataType::Interval(_) | DataType::Duration(_));
     match op {
-        Plus | Minus | Multiply | Divide | Modulo if other.is_integer() || other.is_floating() => {
-            Some(other.clone())
-        }
-        Plus | Minus | Multiply | Divide | Modulo if other.is_decimal() => Some(decimal(text)),
+        op if is_arithmetic(op) && (other.is_integer() || other.is_floating()) => Some(other.clone()),
+        op if is_arithmetic(op) && other.is_decimal() => Some(decimal(text)),
+        // In the type of a column it would be rounded.
+        op if is_comparison(op) && other.is_decimal() => Some(decimal(text)).filter(DataType::is_decimal),
         Multiply | Divide if is_interval => Some(DataType::Float64),
         Plus | Minus if is_interval => Some(INTERVAL),
         Plus if matches!(other, DataType::Timestamp(..) | DataType::Time64(_)) => Some(INTERVAL),

@@ -17,7 +17,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The expression with each AND and OR guarded whose right side may fail.
-pub(super) fn guarded(
+pub fn guarded(
     expression: Arc<dyn PhysicalExpr>,
     schema: &Schema,
 ) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {

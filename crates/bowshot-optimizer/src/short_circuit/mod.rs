@@ -17,8 +17,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use expression::guarded;
-pub use expression::{guard, guarded_operator};
+pub use expression::{guard, guarded, guarded_operator};
 use failure::can_fail;
 use std::sync::Arc;
 

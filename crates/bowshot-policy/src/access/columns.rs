@@ -162,7 +162,7 @@ impl Access {
             _ => verb(privilege),
         };
         denied(&format!("`{user}` may not {verb} column `{column}` of `{name}`"))
-            .with_hint(format!("its owner or an admin can say `GRANT {right} ({column}) ON {name} TO …`"))
+            .with_hint(format!("its owner or an admin can run `GRANT {right} ({column}) ON {name} TO …`"))
     }
 
     /// An error about a column that is not there, which lists those that are: for who does not see all of them, without the list.

@@ -11,7 +11,8 @@ use crate::reply;
 use crate::status::{ConnectionError, Failure, Result};
 use crate::wire::Wire;
 use arrow::array::ArrayRef;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::timezone::Tz;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use bowshot_api::Statement;
 use bowshot_rowwire::ingest::{BatchSender, RowReader, append, is_full, nullable};
@@ -27,7 +28,8 @@ impl Connection {
         reply::copy_response(self.wire.out(), b'G', value_format(options), schema.fields().len());
         self.wire.flush().await?;
         let longest = self.server.limits().max_message_bytes;
-        let mut rows = RowParser::new(Arc::clone(&schema), options.clone(), longest);
+        let zone = self.parameters.zone(session.as_ref());
+        let mut rows = RowParser::new(Arc::clone(&schema), options.clone(), (longest, zone));
         let target = (session.as_ref(), table.path.as_slice());
         let count = append(target, (&mut self.wire, &mut rows), schema, &self.cancel).await?;
         reply::complete(self.wire.out(), &format!("COPY {count}"));
@@ -39,6 +41,7 @@ impl Connection {
 pub(super) struct RowParser {
     schema: SchemaRef,
     options: CopyOptions,
+    zone: Option<Tz>,
     source: Source,
     columns: Vec<Column>,
     rows: usize,
@@ -69,9 +72,9 @@ impl Source {
     }
 }
 
-fn columns(schema: &Schema) -> Vec<Column> {
-    let fields = schema.fields().iter();
-    fields.map(|field| Column::new(PgType::from_field(field), Some(field.data_type().clone()))).collect()
+fn columns(schema: &Schema, zone: Option<Tz>) -> Vec<Column> {
+    let new = |field: &FieldRef| Column::new(PgType::from_field(field), Some(field.data_type().clone()));
+    schema.fields().iter().map(|field| new(field).in_zone(zone)).collect()
 }
 
 impl RowReader for RowParser {
@@ -110,13 +113,13 @@ impl RowReader for RowParser {
 }
 
 impl RowParser {
-    pub(super) fn new(schema: SchemaRef, options: CopyOptions, longest: usize) -> Self {
+    pub(super) fn new(schema: SchemaRef, options: CopyOptions, (longest, zone): (usize, Option<Tz>)) -> Self {
         let source = match options.form {
             CopyForm::Binary => Source::Tuples(Tuples::new(longest)),
             CopyForm::Text | CopyForm::Csv => Source::Lines(Lines::new(longest)),
         };
-        let columns = columns(&schema);
-        Self { schema, options, source, columns, rows: 0, bytes: 0, records: 0, ended: false }
+        let columns = columns(&schema, zone);
+        Self { schema, options, zone, source, columns, rows: 0, bytes: 0, records: 0, ended: false }
     }
 
     /// Adds received bytes.
@@ -169,7 +172,7 @@ impl RowParser {
 
     /// The rows so far as a batch.
     pub(super) fn batch(&mut self) -> Result<RecordBatch, Failure> {
-        let filled = std::mem::replace(&mut self.columns, columns(&self.schema));
+        let filled = std::mem::replace(&mut self.columns, columns(&self.schema, self.zone));
         (self.rows, self.bytes) = (0, 0);
         let arrays: Vec<ArrayRef> = filled.into_iter().map(Column::finish).collect::<Result<_, _>>()?;
         RecordBatch::try_new(Arc::clone(&self.schema), arrays)

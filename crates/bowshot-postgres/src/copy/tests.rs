@@ -134,7 +134,7 @@ fn rows_there_and_back_in_all_forms() {
             let head = if row == 0 { HEAD } else { &[] };
             put_row(&rows, row, (&options, head), &mut out, &mut BytesMut::new()).unwrap();
         }
-        let mut rows = RowParser::new(table.schema(), options, 1_000);
+        let mut rows = RowParser::new(table.schema(), options, (1_000, None));
         let mut rest = out.as_ref();
         while let Some((head, after)) = rest.split_first_chunk::<5>() {
             let length = i32::from_be_bytes(head[1..].try_into().unwrap());

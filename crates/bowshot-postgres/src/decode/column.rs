@@ -5,6 +5,7 @@ use super::{array, binary, text};
 use crate::encode::{Kind, PgType};
 use crate::message::Format;
 use crate::status::Failure;
+use arrow::array::timezone::Tz;
 use arrow::array::{
     Array, ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Float32Builder, Float64Builder,
     Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, ListArray, StringBuilder,
@@ -19,6 +20,8 @@ pub(crate) struct Column {
     values: Values,
     /// The type of the finished column.
     target: Option<DataType>,
+    /// The time zone of instants whose text names none; `None` is UTC.
+    zone: Option<Tz>,
 }
 
 pub(super) enum Values {
@@ -85,7 +88,16 @@ impl Column {
             Kind::Interval => Values::Interval(IntervalMonthDayNanoBuilder::new()),
             Kind::Uuid => Values::Uuid(StringBuilder::new()),
         };
-        Self { values, target }
+        Self { values, target, zone: None }
+    }
+
+    /// The same in the time zone of a session.
+    pub(crate) fn in_zone(mut self, zone: Option<Tz>) -> Self {
+        if let Values::List(list) = &mut self.values {
+            list.items.zone = zone;
+        }
+        self.zone = zone;
+        self
     }
 
     /// Reads one value; `None` is null.
@@ -99,7 +111,7 @@ impl Column {
             (Some(bytes), Format::Text) => {
                 let text =
                     std::str::from_utf8(bytes).map_err(|_| Failure::new("22021", "a text is not UTF-8"))?;
-                text::push(&mut self.values, text)
+                text::push(&mut self.values, text, self.zone)
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::encode::{Kind, PgType};
 use crate::message::Format;
 use crate::status::Failure;
 use arrow::array::ArrayRef;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
@@ -30,13 +31,14 @@ const DAY_MICROS: i64 = 86_400_000_000;
 /// The first OID of a type made by a user.
 const FIRST_OF_USERS: u32 = 16_384;
 
-/// One row of parameters: type, format and bytes of each.
+/// One row of parameters: type, format and bytes of each. Instants whose text names no time zone are in that of the session.
 pub(crate) fn row<'a>(
     values: impl Iterator<Item = (u32, Format, Option<&'a [u8]>)>,
+    zone: Option<Tz>,
 ) -> Result<RecordBatch, Failure> {
     let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
     for (index, (oid, format, value)) in values.enumerate() {
-        let mut column = Column::new(known(oid, (format, value))?, None);
+        let mut column = Column::new(known(oid, (format, value))?, None).in_zone(zone);
         column.push(value, format).map_err(|failure| Failure {
             message: format!("parameter ${}: {}", index + 1, failure.message),
             ..failure

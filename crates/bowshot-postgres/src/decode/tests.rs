@@ -8,7 +8,7 @@ use bytes::BytesMut;
 
 /// What a text becomes when it is read, in the text that it then has; or the code of the error.
 fn read(oid: u32, text: &str) -> String {
-    match row([(oid, Text, Some(text.as_bytes()))].into_iter()) {
+    match row([(oid, Text, Some(text.as_bytes()))].into_iter(), None) {
         Ok(rows) => written(&rows, crate::message::Format::Text)
             .map_or("NULL".into(), |text| String::from_utf8(text).unwrap()),
         Err(failure) => failure.code.to_owned(),
@@ -19,6 +19,23 @@ fn written(rows: &arrow::record_batch::RecordBatch, format: crate::message::Form
     let mut out = BytesMut::new();
     Rows::new(rows, None).unwrap().data_row(0, &[format], &mut out).unwrap();
     (out[7] != 255).then(|| out[11..].to_vec())
+}
+
+#[test]
+fn instants_without_a_time_zone_are_in_that_of_the_session() {
+    for (oid, text, expected) in [
+        (1184, "2024-01-01 10:00:00", "2024-01-01 09:00:00+00"),
+        (1184, "2024-07-01 10:00", "2024-07-01 08:00:00+00"),
+        (1184, "2024-03-31 02:30:00", "2024-03-31 01:30:00+00"),
+        (1184, "2024-01-01", "2023-12-31 23:00:00+00"),
+        (1184, "2024-01-01 10:00+05", "2024-01-01 05:00:00+00"),
+        (1114, "2024-01-01 10:00", "2024-01-01 10:00:00"),
+        (1185, r#"{"2024-01-01 10:00:00"}"#, r#"{"2024-01-01 09:00:00+00"}"#),
+    ] {
+        let berlin = "Europe/Berlin".parse().ok();
+        let rows = row([(oid, Text, Some(text.as_bytes()))].into_iter(), berlin).unwrap();
+        assert_eq!(String::from_utf8(written(&rows, Text).unwrap()).unwrap(), expected, "{text}");
+    }
 }
 
 #[test]
@@ -65,12 +82,17 @@ fn texts_are_read_as_postgresql_reads_them() {
         (1082, "2023-02-29", "22007"),
         (1083, "12:34:56.5", "12:34:56.5"),
         (1114, "2024-01-02 03:04:05.000006", "2024-01-02 03:04:05.000006"),
+        (1114, "2024-01-02 03:04", "2024-01-02 03:04:00"),
+        (1114, "2024-01-02 03:04:05+02", "2024-01-02 03:04:05"),
+        (1114, "2024-01-02 03:04 x", "22007"),
         (1114, "infinity", "22008"),
         (1184, "-Infinity", "22008"),
         (1082, "infinity", "22008"),
         (1082, "0044-03-15 BC", "22008"),
         (1083, "24:00", "22008"),
         (1184, "2024-01-02 03:04:05+02", "2024-01-02 01:04:05+00"),
+        (1184, "2024-01-02 03:04 +02", "2024-01-02 01:04:00+00"),
+        (1184, "2024-01-02", "2024-01-02 00:00:00+00"),
         (1186, "1 year 2 months 3 days 04:05:06", "1 year 2 mons 3 days 04:05:06"),
         (2950, "{07070707-0707-0707-0707-070707070707}", "07070707-0707-0707-0707-070707070707"),
         (2950, "07", "22P02"),
@@ -113,12 +135,12 @@ fn binary_values_come_back_as_they_were() {
         (1007, &array),
         (1007, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 23]),
     ] {
-        let rows = row([(oid, Binary, Some(bytes))].into_iter()).unwrap();
+        let rows = row([(oid, Binary, Some(bytes))].into_iter(), None).unwrap();
         assert_eq!(written(&rows, Binary).as_deref(), Some(bytes), "{oid}");
     }
-    let uuid = row([(2950, Binary, Some([7_u8; 16].as_ref()))].into_iter()).unwrap();
+    let uuid = row([(2950, Binary, Some([7_u8; 16].as_ref()))].into_iter(), None).unwrap();
     assert_eq!(written(&uuid, Text).as_deref(), Some(b"07070707-0707-0707-0707-070707070707".as_ref()));
-    let jsonb = row([(3802, Binary, Some(b"\x01{}".as_ref()))].into_iter()).unwrap();
+    let jsonb = row([(3802, Binary, Some(b"\x01{}".as_ref()))].into_iter(), None).unwrap();
     assert_eq!(written(&jsonb, Text).as_deref(), Some(b"{}".as_ref()));
 }
 
@@ -148,7 +170,7 @@ fn malformed_binary_values_are_refused() {
         (424_242, b"\x00", "42704"),
         (9_999, b"a", "42704"),
     ] {
-        let failure = row([(oid, Binary, Some(bytes))].into_iter()).unwrap_err();
+        let failure = row([(oid, Binary, Some(bytes))].into_iter(), None).unwrap_err();
         assert_eq!(failure.code, code, "{oid} {bytes:?}");
     }
 }

@@ -7,10 +7,12 @@ use crate::status::Failure;
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use arrow::datatypes::{Date32Type, Time64MicrosecondType};
+use bowshot_api::offset_of_clock;
+use std::borrow::Cow;
 use std::str::FromStr;
 
 /// Reads one value. Blanks around it belong to it only in texts.
-pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
+pub(super) fn push(values: &mut Values, text: &str, zone: Option<Tz>) -> Result<(), Failure> {
     let bare = text.trim();
     match values {
         Values::Bool(builder) => builder.append_value(truth(bare).ok_or_else(|| invalid("boolean", text))?),
@@ -34,8 +36,14 @@ pub(super) fn push(values: &mut Values, text: &str) -> Result<(), Failure> {
             builder
                 .append_value(Time64MicrosecondType::parse(bare).ok_or_else(|| date_failure("time", text))?);
         }
-        Values::Timestamp(builder) => builder.append_value(timestamp(bare, "timestamp")?),
-        Values::Timestamptz(builder) => builder.append_value(timestamp(bare, "timestamp with time zone")?),
+        Values::Timestamp(builder) => {
+            let clock = clock(bare).ok_or_else(|| date_failure("timestamp", text))?;
+            builder.append_value(clock);
+        }
+        Values::Timestamptz(builder) => {
+            let kind = "timestamp with time zone";
+            builder.append_value(instant(bare, zone).ok_or_else(|| date_failure(kind, text))?);
+        }
         Values::Interval(builder) => {
             let parts = interval::parse(bare).ok_or_else(|| date_failure("interval", text))?;
             Values::push_interval(builder, parts)?;
@@ -94,11 +102,42 @@ fn day(text: &str) -> Option<i32> {
     })
 }
 
-/// Microseconds since 1970-01-01 in UTC; a time zone in the text counts.
-fn timestamp(text: &str, kind: &str) -> Result<i64, Failure> {
-    let utc: Tz = "UTC".parse().map_err(|_| Failure::new("XX000", "UTC is not known"))?;
-    let found = string_to_datetime(&utc, text).map_err(|_| date_failure(kind, text))?;
-    Ok(found.timestamp_micros())
+/// Microseconds since 1970-01-01 on the clock that a text shows. A time zone in it is ignored, as in PostgreSQL's `timestamp_in`.
+fn clock(text: &str) -> Option<i64> {
+    let (clock, zone) = clock_and_zone(text);
+    if !zone.is_empty() {
+        instant(text, None)?;
+    }
+    micros(&clock)
+}
+
+/// Microseconds since 1970-01-01 in UTC. What names no time zone is meant in that of the session.
+fn instant(text: &str, session: Option<Tz>) -> Option<i64> {
+    let (clock, zone) = clock_and_zone(text);
+    let micros = match &clock {
+        Cow::Borrowed(_) => micros(text)?,
+        Cow::Owned(clock) => micros(&format!("{clock}{zone}"))?,
+    };
+    let offset = match session {
+        Some(session) if zone.is_empty() => offset_of_clock(session, micros.div_euclid(1_000_000)),
+        _ => 0,
+    };
+    micros.checked_sub(i64::from(offset) * 1_000_000)
+}
+
+/// What stands before a time zone, with seconds, and the zone.
+fn clock_and_zone(text: &str) -> (Cow<'_, str>, &str) {
+    let is_zone = |c: char| matches!(c, '+' | '-') || c.is_ascii_alphabetic();
+    let zone = text.get(11..).and_then(|rest| rest.find(is_zone)).map_or(text.len(), |at| at + 11);
+    let (clock, zone) = text.split_at(zone);
+    let clock = clock.trim_end();
+    let has_minutes = clock.len() == 16 && clock.as_bytes().get(13) == Some(&b':');
+    (if has_minutes { format!("{clock}:00").into() } else { clock.into() }, zone)
+}
+
+fn micros(text: &str) -> Option<i64> {
+    let utc: Tz = "UTC".parse().ok()?;
+    string_to_datetime(&utc, text).ok().map(|found| found.timestamp_micros())
 }
 
 /// `\x` and hexadecimal digits, or the older form with octal escapes.

@@ -3,7 +3,7 @@
 mod owner;
 
 use super::{AccessStatement, Expiry, Object, Privilege, UserChange};
-use crate::statement_parser::{StatementParser, expect_end, is_word, name_of, take_word as word};
+use crate::statement_tokens::{StatementTokens, expect_end, is_word, name_of, take_word as word};
 use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result, Secret};
 use sqlparser::keywords::Keyword;
@@ -19,12 +19,12 @@ type Parsed<T> = std::result::Result<T, ParserError>;
 type Privileges = Vec<(Privilege, Vec<String>)>;
 
 /// Whether a statement about access begins here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     kind(words).is_some()
 }
 
 /// Reads a statement that [begins](begins) so.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<AccessStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<AccessStatement> {
     let Some((kind, taken)) = kind(&words) else { return Err(words.unexpected()) };
     let parser = &mut words.parser;
     (0..taken).for_each(|_| parser.advance_token());
@@ -94,7 +94,7 @@ impl Kind {
 }
 
 /// Which statement begins here, and how many words say so.
-fn kind(words: &StatementParser<'_>) -> Option<(Kind, usize)> {
+fn kind(words: &StatementTokens<'_>) -> Option<(Kind, usize)> {
     let [first, second, third] = [0, 1, 2].map(|n| words.peek_nth(n).unwrap_or_default());
     Some(match (first.as_str(), second.as_str(), third.as_str()) {
         ("grant", ..) => (Kind::Grant, 1),

@@ -5,7 +5,7 @@ mod composed_types;
 mod sequence_options;
 mod table_clauses;
 
-use crate::statement_parser::take_word;
+use crate::statement_tokens::take_word;
 use crate::tokens::{is_blank, word};
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{ObjectType, Statement};

@@ -3,12 +3,12 @@
 use super::call::fill;
 use super::{FunctionParameter, FunctionResult};
 use crate::dialect::{Dialect, DialectName};
+use crate::internal_sql::read_type;
 use crate::literal::is_placeholder;
 use crate::rewrite;
-use crate::sql_statement::parse_expression;
+use crate::sqlparser_statement::parse_expression;
 use crate::statement::Statement;
 use crate::template::{self, meaning, quoted};
-use crate::texts::read_type;
 use crate::walk::Tree;
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::ast::{
@@ -196,7 +196,7 @@ fn rows_of_types(query: Box<Query>, columns: &[(String, String)]) -> Result<Box<
     let items = items.collect::<Result<Vec<_>>>()?.join(", ");
     let names: Vec<String> = (0..columns.len()).map(|at| format!("c{at}")).collect();
     let text = format!("SELECT {items} FROM (SELECT 1) AS __bowshot_rows ({})", names.join(", "));
-    let mut outer = crate::texts::read_query(&text)?;
+    let mut outer = crate::internal_sql::read_query(&text)?;
     if let SetExpr::Select(select) = outer.body.as_mut() {
         for (item, (name, _)) in select.projection.iter_mut().zip(columns) {
             if let SelectItem::ExprWithAlias { alias, .. } = item {

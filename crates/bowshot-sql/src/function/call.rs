@@ -62,7 +62,7 @@ impl Call<'_> {
     /// `Invalid` for names that are no parameters; `Unsupported` for arguments that would be computed more than once, or over other
     /// rows; `LimitReached`.
     pub fn into_value(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<Expr> {
-        let query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
+        let query = std::mem::replace(&mut self.query, crate::internal_sql::read_query("SELECT 1")?);
         let mut value = value_of(query);
         check_names(&value)?;
         let uses = Uses::count(&value, self.arguments.len());
@@ -82,7 +82,7 @@ impl Call<'_> {
 
     /// The call as a query, and whether it reads columns of tables beside it.
     pub fn into_rows(mut self, is_volatile: &dyn Fn(&ObjectName) -> bool) -> Result<(Box<Query>, bool)> {
-        let mut query = std::mem::replace(&mut self.query, crate::texts::read_query("SELECT 1")?);
+        let mut query = std::mem::replace(&mut self.query, crate::internal_sql::read_query("SELECT 1")?);
         let uses = Uses::count(&query, self.arguments.len());
         let moves = self.check(&uses, is_volatile)?;
         self.spend(&query, &uses)?;

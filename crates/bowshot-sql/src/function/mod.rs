@@ -12,7 +12,7 @@ mod call;
 pub use body::FunctionBody;
 pub use call::{Call, ExpansionBudget};
 
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use bowshot_api::{Error, ErrorKind, Result};
 use sqlparser::ast::ObjectName;
 use sqlparser::tokenizer::Token;
@@ -81,7 +81,7 @@ impl Volatility {
 }
 
 /// Whether the words up to FUNCTION or MACRO stand here.
-pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
+pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
     let is_create = words.is_at(0, "create");
     let mut at = if is_create && words.is_at(1, "or") && words.is_at(2, "replace") { 3 } else { 1 };
     if is_create && ["temporary", "temp"].iter().any(|word| words.is_at(at, word)) {
@@ -94,7 +94,7 @@ pub(crate) fn begins(words: &StatementParser<'_>) -> bool {
 ///
 /// # Errors
 /// `Syntax` for one that is not complete, `Unsupported` for functions of other languages.
-pub(crate) fn read(mut words: StatementParser<'_>) -> Result<FunctionStatement> {
+pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<FunctionStatement> {
     if words.take("drop") {
         return dropped(&mut words).map_err(|error| with_form(error, "DROP FUNCTION [IF EXISTS] name"));
     }
@@ -121,7 +121,7 @@ fn with_form(error: Error, form: &str) -> Error {
     if error.hint().is_some() { error } else { error.with_hint(format!("write `{form}`")) }
 }
 
-fn dropped(words: &mut StatementParser<'_>) -> Result<FunctionStatement> {
+fn dropped(words: &mut StatementTokens<'_>) -> Result<FunctionStatement> {
     words.token();
     words.take("table");
     let if_exists = words.take_all(&["if", "exists"]);
@@ -140,7 +140,7 @@ fn dropped(words: &mut StatementParser<'_>) -> Result<FunctionStatement> {
     Ok(FunctionStatement::Drop { name, if_exists })
 }
 
-fn created(words: &mut StatementParser<'_>, is_macro: bool) -> Result<NewFunction> {
+fn created(words: &mut StatementTokens<'_>, is_macro: bool) -> Result<NewFunction> {
     let if_not_exists = words.take_all(&["if", "not", "exists"]);
     let name = words.name()?;
     let parameters = parameters(words)?;
@@ -166,7 +166,7 @@ fn created(words: &mut StatementParser<'_>, is_macro: bool) -> Result<NewFunctio
     Ok(made)
 }
 
-fn parameters(words: &mut StatementParser<'_>) -> Result<Vec<FunctionParameter>> {
+fn parameters(words: &mut StatementTokens<'_>) -> Result<Vec<FunctionParameter>> {
     let mut parameters: Vec<FunctionParameter> = Vec::new();
     expect(words, &Token::LParen)?;
     if words.take_token(&Token::RParen) {
@@ -203,12 +203,12 @@ fn check_count(there: usize) -> Result<()> {
 }
 
 /// Whether a parameter has no type.
-fn ends_name(words: &StatementParser<'_>) -> bool {
+fn ends_name(words: &StatementTokens<'_>) -> bool {
     matches!(words.token_at(0), Token::Comma | Token::RParen | Token::Assignment | Token::Eq)
         || words.is_at(0, "default")
 }
 
-fn default_of(words: &mut StatementParser<'_>) -> Result<Option<String>> {
+fn default_of(words: &mut StatementTokens<'_>) -> Result<Option<String>> {
     if !(words.take("default") || words.take_token(&Token::Assignment) || words.take_token(&Token::Eq)) {
         return Ok(None);
     }
@@ -218,7 +218,7 @@ fn default_of(words: &mut StatementParser<'_>) -> Result<Option<String>> {
     Ok(Some(text.trim().to_owned()))
 }
 
-fn returns(words: &mut StatementParser<'_>, is_macro: bool) -> Result<FunctionResult> {
+fn returns(words: &mut StatementTokens<'_>, is_macro: bool) -> Result<FunctionResult> {
     if is_macro || !words.take("returns") {
         return Ok(FunctionResult::Value(None));
     }
@@ -246,7 +246,7 @@ fn returns(words: &mut StatementParser<'_>, is_macro: bool) -> Result<FunctionRe
 }
 
 /// Reads one property of a function, its body among them.
-fn property(words: &mut StatementParser<'_>, made: &mut NewFunction, is_macro: bool) -> Result<()> {
+fn property(words: &mut StatementTokens<'_>, made: &mut NewFunction, is_macro: bool) -> Result<()> {
     if words.take("return") || is_macro && words.is_at(0, "as") && body_of_macro(words, made) {
         let rest = words.rest().trim().trim_end_matches(';').trim_end();
         set_body(made, rest, true)?;
@@ -307,7 +307,7 @@ const HARMLESS: [&[&str]; 10] = [
 ];
 
 /// Takes `AS`, and `TABLE` where the macro gives rows. A text in quotes is a value of a macro, not its body.
-fn body_of_macro(words: &mut StatementParser<'_>, made: &mut NewFunction) -> bool {
+fn body_of_macro(words: &mut StatementTokens<'_>, made: &mut NewFunction) -> bool {
     words.take("as");
     if words.take("table") {
         made.returns = FunctionResult::Rows(Vec::new());
@@ -327,6 +327,6 @@ fn set_body(made: &mut NewFunction, text: &str, is_bare: bool) -> Result<()> {
     Ok(())
 }
 
-fn expect(words: &mut StatementParser<'_>, token: &Token) -> Result<()> {
+fn expect(words: &mut StatementTokens<'_>, token: &Token) -> Result<()> {
     if words.take_token(token) { Ok(()) } else { Err(words.unexpected()) }
 }

@@ -2,7 +2,7 @@
 
 use super::tokens;
 use crate::dialect::{Dialect, DialectName};
-use crate::sql_statement::parse_expression;
+use crate::sqlparser_statement::parse_expression;
 use crate::template::meaning;
 use crate::walk::Tree;
 use bowshot_api::Result;

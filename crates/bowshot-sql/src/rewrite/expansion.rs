@@ -1,6 +1,5 @@
-//! Queries of WITH stand in the plan as often as they are named, with those that they name themselves: a chain of forty that
-//! each name the one before twice is a short text, and a plan that no memory holds. The planner copies it while it grows, and
-//! cannot be stopped, so tables are counted before it begins.
+//! Limits the expansion of WITH queries, which are in the plan as often as they are named: forty that each name the previous one twice
+//! make a plan that no memory holds. The planner cannot be stopped, so tables are counted first.
 
 use crate::walk::Tree;
 use bowshot_api::{Error, ErrorKind, Result};

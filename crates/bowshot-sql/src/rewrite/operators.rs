@@ -1,7 +1,8 @@
 //! Operators and calls that the planner does not know, or takes for another one.
 
 use super::{
-    conditions, intervals, likes, literals, mysql, mysql_functions, mysql_truth, patterns, variants,
+    conditions, intervals, like_escape, literals, mysql, mysql_conditions, mysql_functions, patterns,
+    variants,
 };
 use crate::calls::{self, argument};
 use crate::dialect::DialectName;
@@ -27,14 +28,14 @@ impl VisitorMut for Operators {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         if self.0 == DialectName::MySql {
-            mysql_truth::in_select(select);
+            mysql_conditions::in_select(select);
         }
         ControlFlow::Continue(())
     }
 
     fn post_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Error> {
         if self.0 == DialectName::MySql {
-            mysql_truth::in_statement(statement);
+            mysql_conditions::in_statement(statement);
         }
         ControlFlow::Continue(())
     }
@@ -44,7 +45,7 @@ impl VisitorMut for Operators {
             call(function);
         }
         if self.0 == DialectName::MySql {
-            mysql_truth::in_expression(expr);
+            mysql_conditions::in_expression(expr);
         }
         if let Expr::CompoundFieldAccess { root, access_chain } = expr {
             fields(root, access_chain);
@@ -95,7 +96,7 @@ impl Operators {
             {
                 patterns::part(expr, from)
             }
-            Expr::Like { .. } | Expr::ILike { .. } => likes::escaped(expr),
+            Expr::Like { .. } | Expr::ILike { .. } => like_escape::escaped(expr),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } if self.0 != DialectName::MySql => {
                 let Some(truth) = literals::truth(expr)? else { return Ok(None) };
                 Ok(Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(truth) }))

@@ -1,6 +1,6 @@
 //! Clauses of queries: FETCH and TOP as LIMIT or, with ties, by rank, `TABLE t`, `FROM t` alone, GROUP BY … WITH ROLLUP, ORDER BY ALL, samples.
 
-use super::{groups, ties};
+use super::{grouping_sets, with_ties};
 use crate::template;
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, Result};
@@ -62,7 +62,7 @@ fn of_query(query: &mut Query, is_whole: bool) -> Result<()> {
             return Err(Error::unsupported("FETCH takes a number of rows").with_hint("count the rows first"));
         }
         let rows = fetch.quantity.unwrap_or_else(|| number(1));
-        if fetch.with_ties { ties::ranked(query, rows)? } else { limit(query, rows)? }
+        if fetch.with_ties { with_ties::ranked(query, rows)? } else { limit(query, rows)? }
     }
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(top) = select.top.take()
@@ -75,10 +75,10 @@ fn of_query(query: &mut Query, is_whole: bool) -> Result<()> {
             Some(TopQuantity::Expr(expr)) => expr,
             None => number(1),
         };
-        if top.with_ties { ties::ranked(query, rows)? } else { limit(query, rows)? }
+        if top.with_ties { with_ties::ranked(query, rows)? } else { limit(query, rows)? }
     }
     without_limit(query);
-    ties::numbered(query)
+    with_ties::numbered(query)
 }
 
 fn changes_rows(body: &SetExpr) -> bool {
@@ -162,7 +162,7 @@ fn of_select(select: &mut Select) -> Result<()> {
         select.from.clear();
     }
     with_modifiers(&mut select.group_by)?;
-    groups::rewrite(&mut select.group_by)
+    grouping_sets::rewrite(&mut select.group_by)
 }
 
 /// Oracle's and MySQL's table of one row.

@@ -87,7 +87,7 @@ fn copies_of_subqueries_and_windows_are_few() {
 fn a_field_is_one_after_all() {
     let sql = "SELECT a FROM c WHERE EXISTS (SELECT * FROM o WHERE c.f = c.id)";
     let mut parsed = read_sql(sql, DialectName::Ansi);
-    super::around::qualify(parsed.as_mut());
+    super::outer_columns::qualify(parsed.as_mut());
     assert!(super::inside(parsed.as_mut(), "c", "f"));
     assert!(!super::inside(parsed.as_mut(), "c", "f"));
     assert_eq!(

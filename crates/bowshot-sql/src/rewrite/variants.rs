@@ -1,8 +1,8 @@
 //! Parts of VARIANT values: `v:a.b[0]` as the accesses that the planner knows, and `variant_get(v, path, 'type')` as a cast.
 
 use crate::calls;
+use crate::internal_sql::read_type;
 use crate::literal::quoted_text;
-use crate::texts::read_type;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{AccessExpr, CastKind, Expr, Function, JsonPath, JsonPathElem, Subscript, Value};
 

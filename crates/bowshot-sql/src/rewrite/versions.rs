@@ -3,7 +3,7 @@
 
 use super::changes;
 use crate::literal::quoted_text;
-use crate::sql_statement::STATE_NAME;
+use crate::sqlparser_statement::STATE_NAME;
 use crate::template::{meaning, quoted};
 use crate::walk::{Tree, flow};
 use bowshot_api::{Error, ErrorKind, Result};

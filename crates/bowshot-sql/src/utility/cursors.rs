@@ -3,7 +3,7 @@
 
 use super::{Utility, describe};
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::session::CursorStatement;
 use bowshot_api::{Error, Reason, Result};
 use sqlparser::tokenizer::Token;
@@ -12,7 +12,7 @@ use sqlparser::tokenizer::Token;
 const BACKWARD: &[&str] = &["prior", "first", "last", "absolute", "relative", "backward"];
 
 /// Reads a statement that begins with DECLARE, FETCH, MOVE or CLOSE.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     let first = words.word().unwrap_or_default();
     let statement = match first.as_str() {
         "declare" => declare(words)?,
@@ -36,7 +36,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
     Ok(Statement::Utility(Utility::Cursor(statement)))
 }
 
-fn declare(mut words: StatementParser<'_>) -> Result<CursorStatement> {
+fn declare(mut words: StatementTokens<'_>) -> Result<CursorStatement> {
     let name = words.single()?;
     while !words.take("cursor") {
         if words.take("scroll") {
@@ -61,14 +61,14 @@ fn declare(mut words: StatementParser<'_>) -> Result<CursorStatement> {
     Ok(CursorStatement::Declare { name, is_held, sql: words.rest_in_place() })
 }
 
-fn is_query(words: &StatementParser<'_>) -> bool {
+fn is_query(words: &StatementTokens<'_>) -> bool {
     let others = ["table", "pivot", "unpivot", "insert", "update", "delete", "merge", "call"];
     words.peek().as_deref() != Some("show")
         && (describe::is_query(words) || words.peek().is_some_and(|word| others.contains(&word.as_str())))
 }
 
 /// How many rows a direction means; `None` for all that are left.
-fn rows(words: &mut StatementParser<'_>) -> Result<Option<u64>> {
+fn rows(words: &mut StatementTokens<'_>) -> Result<Option<u64>> {
     let is_forward = words.take("forward");
     if words.take("all") {
         return Ok(None);

@@ -2,22 +2,22 @@
 
 use super::Utility;
 use super::show::{RowFilter, Show, Shown};
-use crate::sql_statement::sql_statement;
+use crate::sqlparser_statement::sql_statement;
 use crate::statement::{self, Statement};
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::tokens::word;
 use bowshot_api::Result;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Reads a statement that begins with DESCRIBE or DESC.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.token();
     read_behind(words)
 }
 
 /// The same behind its first word.
-pub(crate) fn read_behind(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(crate) fn read_behind(mut words: StatementTokens<'_>) -> Result<Statement> {
     if is_query(&words) {
         let (tokens, text) = words.into_rest();
         return statement::read(tokens, text).map(described);
@@ -47,7 +47,7 @@ fn described(query: Statement) -> Statement {
 }
 
 /// Reads a statement that begins with SUMMARIZE.
-pub(super) fn read_summarize(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_summarize(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("summarize");
     let summarize = |table, query| Statement::Utility(Utility::Summarize { table, query: Box::new(query) });
     if is_query(&words) {
@@ -62,7 +62,7 @@ pub(super) fn read_summarize(mut words: StatementParser<'_>) -> Result<Statement
 }
 
 /// `SELECT * FROM` what stands from a token on.
-fn all_rows(words: StatementParser<'_>, from: usize) -> Result<Statement> {
+fn all_rows(words: StatementTokens<'_>, from: usize) -> Result<Statement> {
     let (rest, text) = words.into_tokens_from(from);
     let select = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM)];
     let tokens = select.map(TokenWithSpan::wrap).into_iter().chain(rest).collect();
@@ -70,7 +70,7 @@ fn all_rows(words: StatementParser<'_>, from: usize) -> Result<Statement> {
 }
 
 /// Whether a query follows.
-pub(crate) fn is_query(words: &StatementParser<'_>) -> bool {
+pub(crate) fn is_query(words: &StatementTokens<'_>) -> bool {
     words.is(&Token::LParen)
         || matches!(words.peek().as_deref(), Some("select" | "with" | "values" | "from" | "show"))
 }

@@ -2,13 +2,13 @@
 
 use super::session;
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::session::{Killed, SessionStatement};
 use bowshot_api::Result;
 use sqlparser::tokenizer::Token;
 
 /// Reads a statement that begins with KILL.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("kill");
     let _ = words.take_any(&["hard", "soft"]);
     let is_query = words.take("query");

@@ -3,14 +3,14 @@
 
 mod cursors;
 pub(crate) mod describe;
-mod harmless;
 mod kill;
+mod no_op;
 mod pragma;
 mod prepare;
-pub(crate) mod refused;
 mod session;
 mod set;
 mod show;
+pub(crate) mod unsupported;
 
 pub use pragma::Pragma;
 pub use session::{Assignment, CursorStatement, Discarded, Killed, SessionStatement};
@@ -19,9 +19,9 @@ pub use show::{RowFilter, Show, Shown};
 
 use crate::dialect::DialectName;
 use crate::explain;
-use crate::sql_statement::sql_statement;
+use crate::sqlparser_statement::sql_statement;
 use crate::statement::{Read, Statement};
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::tokens::word;
 use bowshot_api::Result;
 use sqlparser::ast::{Expr, ObjectName};
@@ -62,7 +62,7 @@ pub enum Utility {
 }
 
 /// Who reads the statement that begins so; `None` if it is none of these.
-pub(crate) fn reader(words: &StatementParser<'_>) -> Option<Read> {
+pub(crate) fn reader(words: &StatementTokens<'_>) -> Option<Read> {
     let [first, second, third] = [0, 1, 2].map(|n| words.peek_nth(n).unwrap_or_default());
     let dialect = words.dialect().name();
     Some(match first.as_str() {
@@ -82,10 +82,10 @@ pub(crate) fn reader(words: &StatementParser<'_>) -> Option<Read> {
         "discard" => prepare::read_discard,
         "kill" => kill::read,
         "declare" | "fetch" | "move" | "close" => cursors::read,
-        "analyze" | "analyse" | "checkpoint" => harmless::read,
-        "check" if second == "table" && dialect == DialectName::MySql => harmless::read_check,
-        "create" if second == "index" => harmless::read_create_index,
-        "drop" if second == "index" => harmless::read_drop_index,
+        "analyze" | "analyse" | "checkpoint" => no_op::read,
+        "check" if second == "table" && dialect == DialectName::MySql => no_op::read_check,
+        "create" if second == "index" => no_op::read_create_index,
+        "drop" if second == "index" => no_op::read_drop_index,
         // Expressions that are computed: there are no procedural languages.
         "do" if dialect == DialectName::MySql => computed,
         // Nobody listens. Pools of connections say it when one is given back.
@@ -95,7 +95,7 @@ pub(crate) fn reader(words: &StatementParser<'_>) -> Option<Read> {
 }
 
 /// `USE schema`, `USE catalog`, `USE catalog.schema`.
-fn use_schema(mut words: StatementParser<'_>) -> Result<Statement> {
+fn use_schema(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("use");
     // A word before the name, unless it is the name.
     if words.peek_nth(1).is_some() {
@@ -106,14 +106,14 @@ fn use_schema(mut words: StatementParser<'_>) -> Result<Statement> {
     Ok(Statement::Utility(Utility::Use(name)))
 }
 
-fn computed(mut words: StatementParser<'_>) -> Result<Statement> {
+fn computed(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("do");
     let (rest, text) = words.into_rest();
     let select = TokenWithSpan::wrap(word("SELECT", Keyword::SELECT));
     sql_statement(std::iter::once(select).chain(rest).collect(), text).map(Statement::Sql)
 }
 
-fn nothing(_: StatementParser<'_>) -> Result<Statement> {
+fn nothing(_: StatementTokens<'_>) -> Result<Statement> {
     Ok(session(SessionStatement::Nothing))
 }
 

@@ -3,7 +3,7 @@
 use super::Utility;
 use super::show::{RowFilter, Show, Shown};
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use bowshot_api::{Error, Result};
 use sqlparser::ast::{Ident, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -20,7 +20,7 @@ pub enum Pragma {
 }
 
 /// Reads a statement that begins with PRAGMA.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("pragma");
     let Some(name) = words.word() else { return Err(words.unexpected()) };
     let statement = match name.as_str() {
@@ -44,7 +44,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
     words.end().map(|()| statement)
 }
 
-fn table_info(mut words: StatementParser<'_>) -> Result<ObjectName> {
+fn table_info(mut words: StatementTokens<'_>) -> Result<ObjectName> {
     let in_parentheses = words.take_token(&Token::LParen);
     if !in_parentheses && !words.take_token(&Token::Eq) {
         return Err(words.unexpected().with_hint("write `PRAGMA table_info('table')`"));

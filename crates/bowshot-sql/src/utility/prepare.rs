@@ -4,14 +4,14 @@ use super::{Utility, session};
 use crate::redaction::holds_secrets;
 use crate::source_tokens::first_word;
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::session::{Discarded, SessionStatement};
 use crate::{Dialect, DialectName};
 use bowshot_api::{Error, Result};
 use sqlparser::tokenizer::Token;
 
 /// `PREPARE name [(types)] AS statement`, `PREPARE name FROM 'statement'`
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("prepare");
     if words.peek().as_deref() == Some("transaction") {
         return Err(Error::unsupported("two-phase commit is not supported").with_hint("use COMMIT"));
@@ -54,7 +54,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
 }
 
 /// `EXECUTE name [(values)]`, `EXECUTE name USING values`
-pub(super) fn read_execute(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_execute(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("execute");
     let name = words.single()?;
     let mut values = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn read_execute(mut words: StatementParser<'_>) -> Result<Statement> 
 }
 
 /// `DEALLOCATE [PREPARE] name`, `DROP PREPARE name`
-pub(super) fn read_deallocate(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_deallocate(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.token();
     let _ = words.take("prepare");
     let all = words.peek().as_deref() == Some("all");
@@ -87,7 +87,7 @@ pub(super) fn read_deallocate(mut words: StatementParser<'_>) -> Result<Statemen
 }
 
 /// `DISCARD ALL`, `DISCARD TEMP`, `DISCARD PLANS`
-pub(super) fn read_discard(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_discard(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("discard");
     let what = match words.word().as_deref() {
         Some("all") => Discarded::All,

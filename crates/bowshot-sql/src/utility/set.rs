@@ -2,24 +2,24 @@
 
 use super::session;
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use crate::utility::session::{Assignment, SessionStatement};
 use bowshot_api::{Error, Result};
 use sqlparser::tokenizer::Token;
 
 /// Reads a statement that begins with SET.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("set");
     set(&mut words).map(session)
 }
 
 /// Reads a statement that begins with RESET.
-pub(super) fn read_reset(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read_reset(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("reset");
     reset(words).map(session)
 }
 
-fn reset(mut words: StatementParser<'_>) -> Result<SessionStatement> {
+fn reset(mut words: StatementTokens<'_>) -> Result<SessionStatement> {
     let _ = words.take_any(&["session", "local"]);
     if words.take("all") {
         words.end()?;
@@ -34,7 +34,7 @@ fn reset(mut words: StatementParser<'_>) -> Result<SessionStatement> {
     Ok(SessionStatement::Set(vec![Assignment { name, value: None }]))
 }
 
-fn set(words: &mut StatementParser<'_>) -> Result<SessionStatement> {
+fn set(words: &mut StatementTokens<'_>) -> Result<SessionStatement> {
     if words.take("global") || words.take("persist") {
         return Err(Error::unsupported("SET GLOBAL is not supported")
             .with_hint("SET GLOBAL is not supported: settings of the server are in its configuration"));
@@ -63,7 +63,7 @@ fn as_local(statement: SessionStatement) -> SessionStatement {
 }
 
 /// The forms that have words instead of a name and an equals sign.
-fn special(words: &mut StatementParser<'_>, session: bool) -> Result<Option<SessionStatement>> {
+fn special(words: &mut StatementTokens<'_>, session: bool) -> Result<Option<SessionStatement>> {
     let one = |name: &str, value: Option<String>| {
         SessionStatement::Set(vec![Assignment { name: name.to_owned(), value }])
     };
@@ -101,7 +101,7 @@ fn special(words: &mut StatementParser<'_>, session: bool) -> Result<Option<Sess
 }
 
 /// The level of a transaction, or of those to come.
-fn transaction(words: &mut StatementParser<'_>, characteristics: bool) -> Result<SessionStatement> {
+fn transaction(words: &mut StatementTokens<'_>, characteristics: bool) -> Result<SessionStatement> {
     let name = if characteristics { "default_transaction_isolation" } else { "transaction_isolation" };
     let mut statement = SessionStatement::Nothing;
     while !words.at_end() {
@@ -134,7 +134,7 @@ fn transaction(words: &mut StatementParser<'_>, characteristics: bool) -> Result
 }
 
 /// `SET NAMES utf8mb4 [COLLATE …]`
-fn names(words: &mut StatementParser<'_>) -> Result<SessionStatement> {
+fn names(words: &mut StatementTokens<'_>) -> Result<SessionStatement> {
     let value = value(words)?;
     let names =
         ["character_set_client", "character_set_connection", "character_set_results", "client_encoding"];
@@ -147,7 +147,7 @@ fn names(words: &mut StatementParser<'_>) -> Result<SessionStatement> {
 }
 
 /// A zone by its name, or by its distance in hours; `None` for the one of a new session.
-fn zone(words: &mut StatementParser<'_>) -> Result<Option<String>> {
+fn zone(words: &mut StatementTokens<'_>) -> Result<Option<String>> {
     let _ = words.take_token(&Token::Eq) || words.take("to");
     if words.take_any(&["local", "default"]) {
         return Ok(None);
@@ -168,7 +168,7 @@ fn zone(words: &mut StatementParser<'_>) -> Result<Option<String>> {
     }))
 }
 
-fn assignments(words: &mut StatementParser<'_>) -> Result<Vec<Assignment>> {
+fn assignments(words: &mut StatementTokens<'_>) -> Result<Vec<Assignment>> {
     let mut assignments = Vec::new();
     loop {
         let name = name(words)?;
@@ -185,7 +185,7 @@ fn assignments(words: &mut StatementParser<'_>) -> Result<Vec<Assignment>> {
 }
 
 /// One value or several.
-fn list(words: &mut StatementParser<'_>) -> Result<Option<String>> {
+fn list(words: &mut StatementTokens<'_>) -> Result<Option<String>> {
     let mut list = value(words)?;
     while take_comma(words) {
         let more = value(words)?;
@@ -195,7 +195,7 @@ fn list(words: &mut StatementParser<'_>) -> Result<Option<String>> {
 }
 
 /// The names of schemas. A text is one name, whatever is in it.
-fn search_path(words: &mut StatementParser<'_>) -> Result<Option<String>> {
+fn search_path(words: &mut StatementTokens<'_>) -> Result<Option<String>> {
     if words.take("default") {
         return Ok(None);
     }
@@ -227,19 +227,19 @@ fn quoted(name: &str) -> String {
 }
 
 /// Takes a comma that goes on with a list, as PostgreSQL has it, and not with the next assignment, as MySQL has it.
-fn take_comma(words: &mut StatementParser<'_>) -> bool {
+fn take_comma(words: &mut StatementTokens<'_>) -> bool {
     !is_assignment(words, 2) && words.take_token(&Token::Comma)
 }
 
 /// Whether an equals sign comes so many tokens later.
-fn is_assignment(words: &StatementParser<'_>, at: usize) -> bool {
+fn is_assignment(words: &StatementTokens<'_>, at: usize) -> bool {
     words.nth_is(at, &Token::Eq)
         || words.nth_is(at, &Token::Assignment)
         || words.peek_nth(at).as_deref() == Some("to")
 }
 
 /// A name with its dots; MySQL's `@@session.` is what is meant anyway.
-fn name(words: &mut StatementParser<'_>) -> Result<String> {
+fn name(words: &mut StatementTokens<'_>) -> Result<String> {
     let mut name = match words.token() {
         Token::Word(word) if word.value.starts_with("@@") => word.value.trim_start_matches('@').to_owned(),
         Token::Word(word) if is_user_variable(&word.value) => return Err(user_variables()),
@@ -266,7 +266,7 @@ fn name(words: &mut StatementParser<'_>) -> Result<String> {
 }
 
 /// A text, a word or a number; `None` for DEFAULT.
-fn value(words: &mut StatementParser<'_>) -> Result<Option<String>> {
+fn value(words: &mut StatementTokens<'_>) -> Result<Option<String>> {
     if let Some(text) = words.string() {
         return Ok(Some(text));
     }

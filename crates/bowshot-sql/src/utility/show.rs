@@ -3,7 +3,7 @@
 use super::Utility;
 use crate::dialect::DialectName;
 use crate::statement::Statement;
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use bowshot_api::Result;
 use sqlparser::ast::{Expr, ObjectName};
 use sqlparser::tokenizer::Token;
@@ -93,7 +93,7 @@ impl From<Show> for Statement {
 pub(super) const CREATED: [&str; 4] = ["table", "view", "schema", "database"];
 
 /// Reads a statement that begins with SHOW.
-pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
+pub(super) fn read(mut words: StatementTokens<'_>) -> Result<Statement> {
     words.take("show");
     if words.take("create") {
         let is_table = words.take_any(&["table", "view"]);
@@ -147,7 +147,7 @@ pub(super) fn read(mut words: StatementParser<'_>) -> Result<Statement> {
 }
 
 /// What stands behind the kind of thing.
-fn rows(mut shown: Shown, mut words: StatementParser<'_>) -> Result<Show> {
+fn rows(mut shown: Shown, mut words: StatementTokens<'_>) -> Result<Show> {
     let mut within = None;
     match &mut shown {
         Shown::Schemas
@@ -182,7 +182,7 @@ fn rows(mut shown: Shown, mut words: StatementParser<'_>) -> Result<Show> {
 }
 
 /// `FROM t [FROM s]`
-fn table(words: &mut StatementParser<'_>, form: &str) -> Result<ObjectName> {
+fn table(words: &mut StatementTokens<'_>, form: &str) -> Result<ObjectName> {
     if !words.take_any(&["from", "in"]) {
         return Err(words.unexpected().with_hint(form));
     }
@@ -196,7 +196,7 @@ fn table(words: &mut StatementParser<'_>, form: &str) -> Result<ObjectName> {
 }
 
 /// A user. `CURRENT_USER` is who asks; what is behind a name is a host.
-fn grantee(words: &mut StatementParser<'_>) -> Option<String> {
+fn grantee(words: &mut StatementTokens<'_>) -> Option<String> {
     if words.take("current_user") {
         return None;
     }
@@ -204,7 +204,7 @@ fn grantee(words: &mut StatementParser<'_>) -> Option<String> {
 }
 
 /// `SHOW name`: a setting, which may be called by several words, or a table.
-fn name(first: &str, mut words: StatementParser<'_>) -> Result<Shown> {
+fn name(first: &str, mut words: StatementTokens<'_>) -> Result<Shown> {
     let known = match first {
         "time" if words.take("zone") => Some(("time_zone", "time zone")),
         "transaction" if words.take_all(&["isolation", "level"]) => {
@@ -231,7 +231,7 @@ fn name(first: &str, mut words: StatementParser<'_>) -> Result<Shown> {
 }
 
 /// `LIKE` and `WHERE` at the end of the statement.
-fn filter(words: &mut StatementParser<'_>) -> Result<RowFilter> {
+fn filter(words: &mut StatementTokens<'_>) -> Result<RowFilter> {
     let filter = if words.take_any(&["like", "ilike"]) {
         RowFilter::Like(words.string().ok_or_else(|| words.unexpected())?)
     } else if words.take("where") {

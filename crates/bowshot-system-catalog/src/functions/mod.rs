@@ -6,15 +6,15 @@ mod about_types;
 mod administration;
 mod locks;
 mod nullary;
-mod numbered;
 mod objects;
+mod oid_lookup;
 mod privileges;
 mod random;
-mod refused;
 pub mod relations;
 pub mod sequences;
 mod settings;
 mod sleep;
+mod unsupported;
 
 use crate::client::{ClientSlot, Flavour};
 use crate::named_locks::SessionLocks;
@@ -34,7 +34,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use numbered::Numbered;
+use oid_lookup::OidLookup;
 pub use random::SeededRandom;
 use sequences::GivenNumbers;
 use std::hash::{Hash, Hasher};
@@ -77,7 +77,7 @@ pub(crate) struct Call<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) options: &'a ConfigOptions,
     pub(crate) arguments: &'a [ScalarValue],
-    pub(crate) numbered: &'a Numbered,
+    pub(crate) numbered: &'a OidLookup,
 }
 
 /// A function: its name, how many arguments it takes at least and at most, its type, and what gives its value.
@@ -192,7 +192,7 @@ pub fn of_session(facts: &Arc<Facts>) -> Vec<ScalarUDF> {
         .chain(about_types::FUNCTIONS)
         .chain(privileges::FUNCTIONS)
         .chain(settings::FUNCTIONS)
-        .chain(refused::FUNCTIONS);
+        .chain(unsupported::FUNCTIONS);
     let spec = spec.chain(administration::FUNCTIONS).chain(objects::FUNCTIONS).chain(relations::FUNCTIONS);
     let spec = spec.chain(sequences::FUNCTIONS);
     let stable = spec.map(|spec| (spec, Volatility::Stable));
@@ -268,7 +268,7 @@ impl ScalarUDFImpl for SessionFunction {
         // The next number is another one in each row.
         let rows =
             if is_constant && self.spec.name != sequences::NEXT { None } else { Some(args.number_rows) };
-        let numbered = Numbered::default();
+        let numbered = OidLookup::default();
         let value = |row: usize| {
             let arguments = args.args.iter().map(|value| match value {
                 ColumnarValue::Scalar(scalar) => Ok(scalar.clone()),

@@ -161,7 +161,14 @@ fn next(call: &Call<'_>) -> Result<ScalarValue> {
     let Some(sequence) = asked(call)? else { return Ok(ScalarValue::Int64(None)) };
     check(call, &sequence, Privilege::Insert)?;
     let store = call.facts.session_access.store();
-    let number = store.next_numbers(&sequence.numbering(), 1).map_err(failed)?;
+    let number = store.next_numbers(&sequence.numbering(), 1).map_err(|error| match error {
+        bowshot_tables::Error::Exhausted { end, limit } => {
+            let message =
+                format!("nextval: reached {end} value of sequence \"{}\" ({limit})", sequence.name());
+            external(Error::invalid(message).with_reason(Reason::SequenceLimit))
+        }
+        error => failed(error),
+    })?;
     call.facts.numbers.note(&sequence.identity, number);
     Ok(ScalarValue::from(number))
 }
@@ -192,7 +199,7 @@ fn set(call: &Call<'_>) -> Result<ScalarValue> {
     let wrong = || external(Error::invalid("`setval` takes a whole number within the bounds of BIGINT"));
     let number = call.number(1).ok_or_else(wrong)?;
     let was_given = call.truth(2) != Some(false);
-    let next = if was_given { number.checked_add(sequence.identity.step).ok_or_else(wrong)? } else { number };
+    let next = if was_given { number.checked_add(sequence.identity.step) } else { Some(number) };
     call.facts.session_access.store().set_numbers(&sequence.numbering(), next).map_err(failed)?;
     if was_given {
         call.facts.numbers.keep(&sequence.identity, number);

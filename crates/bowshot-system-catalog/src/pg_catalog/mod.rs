@@ -1,15 +1,15 @@
 //! `pg_catalog`: what clients of PostgreSQL ask about tables, over what the statement sees. One file for each group of
 //! tables. Names without a schema are looked for here last, as PostgreSQL does.
 
-mod absent;
 mod activity;
 pub(crate) mod attributes;
+mod builtin_objects;
 mod classes;
 pub(crate) mod constraints;
 mod duckdb;
+mod empty_tables;
 mod keywords;
 pub mod oids;
-mod places;
 mod procedures;
 mod relation_numbers;
 pub(crate) mod sequences;
@@ -26,14 +26,14 @@ use datafusion::error::Result;
 use std::sync::Arc;
 
 static GROUPS: [&[Defined]; 13] = [
-    absent::TABLES,
+    empty_tables::TABLES,
     activity::TABLES,
     attributes::TABLES,
     classes::TABLES,
     constraints::TABLES,
     duckdb::FUNCTIONS,
     duckdb::SQLITE,
-    places::TABLES,
+    builtin_objects::TABLES,
     procedures::TABLES,
     sequences::TABLES,
     server::SETTINGS,

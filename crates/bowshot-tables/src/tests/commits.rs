@@ -438,7 +438,7 @@ fn a_commit_needs_the_rows_that_it_watches_as_they_were() {
     let world = unkeyed();
     let commit = |schema: &str, addresses: Option<Vec<u64>>| {
         let changed = Arc::new(world.base.create_schema("bowshot", schema).unwrap());
-        let rows = vec![SeenRows { table: get(&world.base, "t"), addresses }];
+        let rows = vec![SeenRows { table: get(&world.base, "t"), addresses, checked: None }];
         world.store.commit_serializable(&world.base, &changed, Reads { rows, ..Reads::default() })
     };
     world.commit(|world| world.append(20)).unwrap();

@@ -11,6 +11,7 @@ mod lookups;
 mod memory;
 mod names;
 mod scans;
+mod sequences;
 mod store_with_tags;
 mod values;
 

@@ -2,7 +2,7 @@
 //! disk: a line that cannot be written is dropped and counted.
 
 use crate::config::LogSettings;
-use crate::metrics::LOG_LINES_DROPPED;
+use crate::metrics_exporter::LOG_LINES_DROPPED;
 use parking_lot::Mutex;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -136,7 +136,7 @@ pub(crate) async fn resolve(flag: &str, listen: &Listen, reach: Reach) -> Result
         return Err(Usage::new(format!(
             "`{flag} {text}` reaches beyond this machine, and no users are configured"
         ))
-        .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1, or set `--insecure`")
+        .with_hint("configure users (`bowshot hash-password`), listen on 127.0.0.1, or use `--insecure`")
         .into());
     }
     Ok(Some(found))

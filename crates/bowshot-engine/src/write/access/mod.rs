@@ -110,7 +110,7 @@ impl Needs {
         if may {
             return Ok(());
         }
-        let error = denied(&format!("`{}` may not say who may do what", access.user()));
+        let error = denied(&format!("`{}` may not change access rules", access.user()));
         Err(if access.is_off() {
             error.with_hint(
                 "make a user an admin in the configuration: `admin = true` under `[[access.users]]`",

@@ -2,13 +2,13 @@
 
 use super::super::folder::{Given, IcebergFolder};
 use super::super::write::TableState;
-use super::answers::LoadedTable;
+use super::allowed_locations::{Spot, spot};
+use super::exact_names::ExactNames;
 use super::fault::CatalogFault;
 use super::names::{is_name, parts};
-use super::places::{Spot, spot};
+use super::responses::LoadedTable;
 use super::service::Service;
 use super::settings::IcebergSettings;
-use super::spellings::Spellings;
 use crate::LakeTable;
 use crate::table_folder::TableFolder;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -44,7 +44,7 @@ pub struct IcebergCatalog {
     /// One asks at a time, and the others take what it was told.
     listing: tokio::sync::Mutex<Option<(Instant, std::result::Result<Names, String>)>>,
     tables: Mutex<Slots>,
-    spellings: Spellings,
+    spellings: ExactNames,
     problem: Mutex<Option<String>>,
 }
 
@@ -94,7 +94,7 @@ impl IcebergCatalog {
         let settings = Arc::new(settings);
         let service = Service::new(Arc::clone(&settings), remotes)?;
         Ok(Arc::new(Self {
-            spellings: Spellings::new(settings.cache_ttl),
+            spellings: ExactNames::new(settings.cache_ttl),
             settings,
             service,
             remotes: Arc::clone(remotes),

@@ -1,9 +1,8 @@
-//! What a catalog lists: page by page, some namespaces at a time, and within one deadline and one budget for all of it, since a catalog
-//! that is broken or hostile lists as slowly, as much and as long as it is let.
+//! Lists namespaces and tables of a catalog page by page, with one deadline and one budget, since a catalog may be broken or hostile.
 
-use super::answers::{Namespaces, Tables};
 use super::fault::CatalogFault;
 use super::names::{is_name, is_namespace, parts};
+use super::responses::{Namespaces, Tables};
 use super::service::{MAX_BYTES, SEPARATOR, Service, parsed};
 use bowshot_object_store::{Answer, Fault};
 use futures::StreamExt;

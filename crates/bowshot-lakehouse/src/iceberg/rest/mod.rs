@@ -11,18 +11,18 @@
 //! A catalog is believed about which files count, and about nothing else: tables lie below the places of the operator or they are
 //! refused, addresses of stores and hosts that it names are not asked, and what it answers is repeated in no error.
 
-mod answers;
+mod allowed_locations;
 mod catalog;
 mod definitions;
+mod exact_names;
 mod fault;
 mod insert;
 mod lists;
 mod names;
-mod places;
+mod responses;
 mod rewrite;
 mod service;
 mod settings;
-mod spellings;
 mod vacuum;
 
 pub use catalog::IcebergCatalog;

@@ -1,8 +1,8 @@
 //! A catalog over HTTP: its addresses, and who the server is to it.
 
-use super::answers::{Config, LoadedTable, Token, WholeTable};
 use super::fault::CatalogFault;
 use super::names::{is_name, path};
+use super::responses::{Config, LoadedTable, Token, WholeTable};
 use super::settings::{IcebergSettings, Login};
 use bowshot_api::Secret;
 use bowshot_object_store::{Answer, Call, Method, Remotes, WebClient};

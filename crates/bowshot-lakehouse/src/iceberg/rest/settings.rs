@@ -1,7 +1,7 @@
 //! What the operator says of a catalog: an entry of `[[databases]]` whose kind is `iceberg`.
 
+use super::allowed_locations::Place;
 use super::names::parts;
-use super::places::Place;
 use bowshot_api::{Error, Result, Secret};
 use bowshot_object_store::{duration, secret};
 use std::collections::BTreeMap;

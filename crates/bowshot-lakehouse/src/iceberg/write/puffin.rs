@@ -1,6 +1,6 @@
 //! Files of deletion vectors (Puffin specification): one vector behind the other, and behind all of them what they are of.
 
-use crate::vector;
+use crate::deletion_bitmap;
 use bowshot_api::{Error, ErrorKind, Result};
 use roaring::RoaringTreemap;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ impl PuffinFile {
             Error::new(ErrorKind::LimitReached, "too many deleted rows of a file for a deletion vector")
                 .with_hint("rewrite the files first: `OPTIMIZE`")
         };
-        let vector = vector::bytes(places).ok_or_else(too_long)?;
+        let vector = deletion_bitmap::bytes(places).ok_or_else(too_long)?;
         let (place, length) = (i64::try_from(self.bytes.len()), i64::try_from(vector.len()));
         let (Ok(place), Ok(length)) = (place, length) else { return Err(too_long()) };
         self.blobs.push(json!({

@@ -2,7 +2,7 @@
 
 use super::{Parsed, grantee, name_of, word};
 use crate::access::{AccessStatement, Object};
-use crate::statement_parser::StatementParser;
+use crate::statement_tokens::StatementTokens;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 const KINDS: [&str; 6] = ["table", "view", "schema", "catalog", "database", "model"];
 
 /// Whether the statement is `ALTER kind [IF EXISTS] name OWNER TO …`.
-pub(super) fn is_said(words: &StatementParser<'_>) -> bool {
+pub(super) fn is_said(words: &StatementTokens<'_>) -> bool {
     let is = |n: usize, word: &str| words.is_at(n, word);
     let mut name = if is(1, "materialized") && is(2, "view") {
         3
