@@ -26,7 +26,7 @@ LIMITS = {
 }
 ATTACKERS = 4
 # What a client says that was told something else than an answer.
-UNCLEAR = ("panicked", "a front end failed", "stack", "transport is closing", "server: EOF", "Socket closed")
+UNCLEAR = ("panicked", "broke down", "stack", "transport is closing", "server: EOF", "Socket closed")
 
 
 def attack(server, name, send):
