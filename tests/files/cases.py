@@ -92,7 +92,7 @@ def tricky():
         ("row-names", 'a,b\n"r1",5,6\n"r2",7,8\n', [("r1", 5, 6), ("r2", 7, 8)]),
         ("years", "country,2019,2020\nAT,1,2\nDE,3,4\n", [("AT", 1, 2), ("DE", 3, 4)]),
         ("blank-lines", "a,b\n\n1,2\n\n3,4\n\n", [(1, 2), (3, 4)]),
-        ("one-column", "a\n1\n\n3\n", [(1,), (None,), (3,)]),
+        ("one-column", "a\n1\n\n3\n\n", [(1,), (None,), (3,), (None,)]),
         ("sentences", "text\nHello, world\nno commas\nand, here, two\n",
          [("Hello, world",), ("no commas",), ("and, here, two",)]),
         ("old-mac", "a,b\r1,2\r3,4\r", [(1, 2), (3, 4)]),

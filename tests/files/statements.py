@@ -47,7 +47,7 @@ def prepare(folder: pathlib.Path):
     pl.DataFrame({"id": [1, 2], "h": pl.Series([1, 2], dtype=pl.Int128)}).write_parquet(folder / "wide_numbers.parquet")
     with duckdb.connect() as other:
         other.sql(f"COPY (SELECT 1 AS id, 'x'::VARIANT AS v) TO '{folder / 'variant.parquet'}'")
-    sheets = {"First": [["a"], [1], [2]], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
+    sheets = {"First": [["a"], [1], [2], []], "Second": [["b", "c"], [3, "x"], [4, "y"]]}
     (folder / "book.xlsx").write_bytes(workbook(sheets))
     # A title above texts could be a row as well; above other values, or an empty row, it is none.
     friends = [["name", "city"], ["Ann", "NY"], ["Bob", "LA"]]

@@ -43,10 +43,10 @@
 
 mod ad_hoc_files;
 mod catalog;
+mod csv_agreement;
 mod discovery;
 mod entry;
 pub mod exchange;
-mod header_agreement;
 mod listing;
 mod name;
 mod options;

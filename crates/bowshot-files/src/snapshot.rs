@@ -1,7 +1,7 @@
 //! A table as it was at one moment: files with their identities, facts and statistics. A new listing gives a new
 //! snapshot only if a file changed, and then only changed files are looked at again.
 
-use crate::header_agreement;
+use crate::csv_agreement;
 use crate::partition::{self, Partitions};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use bowshot_formats::data_file::{DataFile, Lease};
@@ -50,7 +50,7 @@ impl Snapshot {
         options.check(format)?;
         let looked_at = look_at(found, known, (options, workshop));
         let mut looked_at = looked_at.into_iter().collect::<Result<Vec<_>, Error>>()?;
-        header_agreement::on_headers(&mut looked_at, found, options, workshop)?;
+        csv_agreement::agree(&mut looked_at, found, options, workshop)?;
         let partitions = partition::read(found, options)?;
         let file_schema = file_schema(&looked_at, format, &partitions)?;
         if let (true, Some(first)) = (file_schema.fields().is_empty(), looked_at.first()) {

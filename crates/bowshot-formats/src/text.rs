@@ -143,13 +143,27 @@ pub(crate) fn is_cut(file: &DataFile) -> bool {
     file.size() > MAX_SAMPLE_BYTES
 }
 
-/// The number in its file of the line behind so many others of the text that begins at or behind `start`.
-pub(crate) fn line(file: &Arc<DataFile>, start: u64, before: u64) -> u64 {
-    let above = match start {
-        0 => 0,
-        start => first_line_at(file, start).map_or(0, |first| lines_before(file, first)),
-    };
-    above + before + 1
+/// Numbers the lines of a text that begins at or behind `start` in its file.
+#[derive(Debug)]
+pub(crate) struct LineNumbers {
+    start: u64,
+    /// Lines above the text. Counting them reads the file up to there.
+    above: OnceLock<u64>,
+}
+
+impl LineNumbers {
+    pub(crate) fn new(start: u64) -> Self {
+        Self { start, above: OnceLock::new() }
+    }
+
+    /// The number in the file of the line behind so many others of the text.
+    pub(crate) fn number(&self, file: &Arc<DataFile>, before: u64) -> u64 {
+        let above = self.above.get_or_init(|| match self.start {
+            0 => 0,
+            start => first_line_at(file, start).map_or(0, |first| lines_before(file, first)),
+        });
+        above + before + 1
+    }
 }
 
 /// The beginning of a wrong value, for an error.

@@ -38,9 +38,10 @@ use rows::Rows;
 use sniff::{Doubtful, Sample, Sniffed};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, OnceLock};
-use type_inference::{Guess, Habits, Typed};
+use type_inference::{Guess, Typed};
 use values::Notation;
 
+pub use type_inference::Habits;
 pub(crate) use sniff::NO_DELIMITER;
 pub(crate) use values::strptime;
 
@@ -64,6 +65,9 @@ pub struct CsvFacts {
     pub notes: Vec<String>,
     /// Whether the file shows that it has a header, or that it has none.
     pub certain: bool,
+    pub habits: Habits,
+    /// Whether habits of other files may change what values mean.
+    pub is_open: bool,
     nulls: Arc<Nulls>,
     /// Bytes before the first row.
     begins: u64,
@@ -85,7 +89,7 @@ impl CsvFacts {
 
     /// Whether the file may be cut into ranges. May read it once.
     pub fn splittable(&self, file: &Arc<DataFile>) -> Result<bool, Error> {
-        // Empty lines are rows in one column, but for those at the end of the file, which no range knows.
+        // Empty lines are rows in one column, but for those above the first record, which no range knows.
         let blank_rows = self.names.len() == 1;
         if !self.dialect.is_plain()
             || self.preamble.encoding.is_some()
@@ -136,7 +140,9 @@ pub fn facts(
     if names.is_empty() && !whole {
         return Err(too_wide(file, sniffed.skip));
     }
-    let types = sampled.types(&names, &sniffed, &options);
+    let habits = Habits::of(&sampled.guesses, sniffed.dialect.delimiter).or(options.habits);
+    let is_open = sampled.guesses.iter().any(|guess| guess.is_open(&habits));
+    let types = sampled.types(&names, &habits, &options);
     let fields =
         names.iter().zip(&types).map(|(name, typed)| Field::new(name, typed.data_type.clone(), true));
     let columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -164,6 +170,8 @@ pub fn facts(
         types,
         notes,
         certain: sniffed.certain,
+        habits,
+        is_open,
         nulls: nulls(&options),
         options,
         begins,
@@ -199,7 +207,7 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
         0 => begin(&mut reader, facts.preamble.skip, facts.preamble.header),
         _ => Ok(()),
     };
-    if facts.names.len() == 1 && !facts.options.exact {
+    if facts.names.len() == 1 {
         reader = reader.with_blank_rows();
     }
     let mut rows = Rows::new(file, facts, (reader, fault, start), request);
@@ -355,10 +363,9 @@ impl Sampled {
         Ok(())
     }
 
-    fn types(&self, names: &[String], sniffed: &Sniffed, options: &ReadOptions) -> Vec<Typed> {
-        let habits = Habits::of(&self.guesses, sniffed.dialect.delimiter);
+    fn types(&self, names: &[String], habits: &Habits, options: &ReadOptions) -> Vec<Typed> {
         let typed = self.guesses.iter().zip(names).enumerate().map(|(place, (guess, name))| {
-            let mut typed = guess.finish(&habits);
+            let mut typed = guess.finish(habits);
             if let Some(asked) = options.type_of(name, place) {
                 typed.data_type = asked.clone();
             } else if options.all_text {

@@ -33,10 +33,6 @@ pub(crate) struct RecordReader {
     blank_rows: bool,
     /// Whether there was a record: empty lines above the first are none.
     begun: bool,
-    /// Empty lines that are rows if a record follows.
-    blanks: u64,
-    /// Those of them that are still to be given, before the record that does.
-    owed: u64,
     max_line_bytes: usize,
 }
 
@@ -62,28 +58,16 @@ impl RecordReader {
             passed: 0,
             blank_rows: false,
             begun: false,
-            blanks: 0,
-            owed: 0,
             max_line_bytes,
         }
     }
 
     /// Goes to the next record; false behind the last.
     pub(crate) fn advance(&mut self) -> Result<bool, Trouble> {
-        if self.owed > 0 {
-            self.record.clear();
-            self.before = self.lines - self.owed;
-            self.owed -= 1;
-            return Ok(true);
-        }
         loop {
             let bytes = self.buffer.get(..self.filled).unwrap_or_default();
             let text = Text { bytes, last: self.last, dialect: &self.dialect };
             match text.record(self.at, &mut self.record) {
-                Step::Record(_) if self.blanks > 0 => {
-                    self.owed = std::mem::take(&mut self.blanks);
-                    return self.advance();
-                }
                 Step::Record(next) => {
                     self.begun = true;
                     self.before = self.lines;
@@ -92,9 +76,13 @@ impl RecordReader {
                     return Ok(true);
                 }
                 Step::Blank(next) => {
-                    self.blanks += u64::from(self.blank_rows && self.begun);
+                    let above = self.lines;
                     self.lines += 1;
                     self.at = next;
+                    if self.blank_rows && self.begun {
+                        self.before = above;
+                        return Ok(true);
+                    }
                 }
                 Step::Comment(next) => {
                     self.lines += 1;
@@ -172,7 +160,7 @@ impl RecordReader {
         self.before
     }
 
-    /// From here on empty lines between records are records.
+    /// From here on empty lines behind a record are records.
     pub(crate) fn with_blank_rows(mut self) -> Self {
         self.blank_rows = true;
         self

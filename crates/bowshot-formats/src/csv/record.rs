@@ -42,7 +42,7 @@ impl Record {
         self.values.get(place).is_some_and(|span| span.quoted)
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.values.clear();
         self.unescaped.clear();
         self.odd = 0;

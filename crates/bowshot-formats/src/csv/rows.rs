@@ -7,7 +7,7 @@ use super::reader::{RecordReader, Trouble};
 use crate::batches::{self, Request};
 use crate::data_file::DataFile;
 use crate::rejects::Reject;
-use crate::text::{self, shown};
+use crate::text::{LineNumbers, shown};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bowshot_object_store::Error;
@@ -22,8 +22,7 @@ pub(super) struct Rows {
     pub(super) facts: Arc<CsvFacts>,
     pub(super) reader: RecordReader,
     pub(super) fault: Arc<OnceLock<Error>>,
-    /// Where in the file the text begins.
-    pub(super) start: u64,
+    line_numbers: LineNumbers,
     columns: Vec<(usize, Column)>,
     /// Columns that nobody asks for, or in another type than this file's own: a line that is left out for one of them is left out
     /// of every statement.
@@ -68,7 +67,7 @@ impl Rows {
             facts: Arc::clone(facts),
             reader,
             fault,
-            start,
+            line_numbers: LineNumbers::new(start),
             columns,
             checked,
             schema: Arc::new(Schema::new(fields)),
@@ -82,7 +81,8 @@ impl Rows {
         let begins = self.reader.position();
         while self.lines.len() < self.batch_rows && self.advance()? {
             self.take()?;
-            if self.reader.position() - begins > MAX_BATCH_BYTES {
+            // Without a row it would be the last batch, however many lines were left out.
+            if !self.lines.is_empty() && self.reader.position() - begins > MAX_BATCH_BYTES {
                 break;
             }
         }
@@ -113,7 +113,7 @@ impl Rows {
         let width = self.facts.names.len();
         if self.reader.len() > width || self.facts.options.exact {
             let extra = (width..self.reader.len()).any(|place| !self.reader.value(place).is_empty());
-            if extra || (self.facts.options.exact && self.reader.len() < width) {
+            if extra || (self.facts.options.exact && self.reader.len().max(1) < width) {
                 let detail = format!("{} values for {width} columns", self.reader.len());
                 if self.facts.options.ignore_errors {
                     self.reject(None, &detail);
@@ -161,7 +161,7 @@ impl Rows {
     }
 
     fn line(&self, before: u64) -> u64 {
-        text::line(&self.file, self.start, before)
+        self.line_numbers.number(&self.file, before)
     }
 
     fn wrong_value(&self, place: usize, data_type: &DataType) -> Error {

@@ -57,8 +57,9 @@ pub(crate) struct Guess {
     given: Notation,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Habits {
+/// How the values of a file are written, as far as some column shows it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Habits {
     /// Some column can only have decimal commas, or points.
     commas: bool,
     points: bool,
@@ -179,6 +180,14 @@ impl Guess {
         orders.next().is_none().then_some(first)
     }
 
+    /// Whether habits of other files may change what the values mean.
+    pub(super) fn is_open(&self, habits: &Habits) -> bool {
+        let order = [DateOrder::Dmy, DateOrder::Mdy].iter().all(|order| self.has(Candidate::Stamp(*order)));
+        let signs = [Candidate::Comma, Candidate::CommaGroups, Candidate::PointGroups];
+        let sign = !self.has(Candidate::Integer) && signs.iter().any(|candidate| self.has(*candidate));
+        self.values > 0 && (order && habits.order.is_none() || sign && !habits.commas && !habits.points)
+    }
+
     /// The type, with regard to the habits of the file.
     pub(super) fn finish(&self, habits: &Habits) -> Typed {
         let text = |note: Option<&str>| self.typed(DataType::Utf8, note.map(str::to_owned));
@@ -282,12 +291,15 @@ impl Guess {
 impl Habits {
     pub(super) fn of(guesses: &[Guess], delimiter: u8) -> Self {
         let commas = |guess: &Guess| {
-            guess.has(Candidate::Comma) && !guess.has(Candidate::Float) && !guess.has(Candidate::CommaGroups)
+            let groups = guess.has(Candidate::PointGroups) && guess.grouped && delimiter != b',';
+            (guess.has(Candidate::Comma) || groups)
+                && !guess.has(Candidate::Float)
+                && !guess.has(Candidate::CommaGroups)
         };
         let points = |guess: &Guess| {
-            guess.has(Candidate::Float)
-                && !guess.has(Candidate::Integer)
-                && !guess.has(Candidate::PointGroups)
+            let float = guess.has(Candidate::Float) && !guess.has(Candidate::Integer);
+            let groups = guess.has(Candidate::CommaGroups) && guess.grouped && !guess.has(Candidate::Comma);
+            (float || groups) && !guess.has(Candidate::PointGroups)
         };
         Self {
             commas: guesses.iter().any(|guess| guess.values > 0 && commas(guess)),
@@ -296,6 +308,28 @@ impl Habits {
             comma_separates: delimiter == b',',
             semicolon_separates: delimiter == b';',
         }
+    }
+
+    /// What the files of one table show together. Orders of dates that contradict one another tell nothing.
+    pub fn common(files: impl Iterator<Item = Self>) -> Self {
+        let (mut common, mut contradicting) = (Self::default(), false);
+        for file in files {
+            common.commas |= file.commas;
+            common.points |= file.points;
+            contradicting |=
+                file.order.is_some() && common.order.is_some_and(|order| Some(order) != file.order);
+            common.order = common.order.or(file.order);
+        }
+        common.order = common.order.filter(|_| !contradicting);
+        common
+    }
+
+    /// With those of `others` where the file shows none.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        let signs = if self.commas || self.points { self } else { others };
+        let (commas, points) = (signs.commas, signs.points);
+        Self { commas, points, order: self.order.or(others.order), ..self }
     }
 }
 

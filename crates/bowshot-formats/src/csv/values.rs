@@ -7,7 +7,7 @@ use std::borrow::Cow;
 const DAY_SECONDS: i64 = 86_400;
 
 /// In which order a date names its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DateOrder {
     #[default]
     Ymd,

@@ -16,12 +16,14 @@ pub(super) struct Text {
     at: usize,
     /// Rows that were written.
     rows: u64,
+    /// Rows without a value right above the next one.
+    blank: usize,
     done: bool,
 }
 
 impl Text {
     pub(super) fn new(bytes: Box<dyn Read + Send>, book: Workbook) -> Self {
-        Self { parts: Parts::new(bytes), book, text: Vec::new(), at: 0, rows: 0, done: false }
+        Self { parts: Parts::new(bytes), book, text: Vec::new(), at: 0, rows: 0, blank: 0, done: false }
     }
 
     /// Writes the next row.
@@ -47,11 +49,9 @@ impl Text {
             return Err(io::Error::other("its rows are out of order"));
         }
         // Rows without cells need not be there. Lines have the numbers of rows all the same.
-        while self.rows + 1 < number {
-            self.text.push(b'\n');
-            self.rows += 1;
-        }
+        self.blank += (number - self.rows - 1) as usize;
         self.rows = number;
+        self.text.extend(std::iter::repeat_n(b'\n', self.blank));
         let mut columns = 0;
         if !row.empty {
             loop {
@@ -63,6 +63,13 @@ impl Text {
                 }
             }
         }
+        if self.text.len() == self.blank {
+            // Those behind the last row with a value have a format at most.
+            self.text.clear();
+            self.blank += 1;
+            return Ok(());
+        }
+        self.blank = 0;
         self.text.push(b'\n');
         Ok(())
     }

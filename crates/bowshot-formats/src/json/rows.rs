@@ -9,7 +9,7 @@ use super::{JsonFacts, Strange};
 use crate::batches::{self, Request};
 use crate::data_file::DataFile;
 use crate::rejects::Reject;
-use crate::text;
+use crate::text::LineNumbers;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, SchemaRef};
 use bowshot_object_store::Error;
@@ -28,8 +28,7 @@ pub(super) struct Rows {
     top: Object,
     schema: SchemaRef,
     batch_rows: usize,
-    /// Where in the file the text begins.
-    start: u64,
+    line_numbers: LineNumbers,
     /// Lines before each row of the batch.
     lines: Vec<u64>,
     layout: Layout,
@@ -103,7 +102,7 @@ impl Rows {
             batch_rows: batches::rows_of(request.batch_size, columns.len()),
             top: Object::new(columns, names, matches!(facts.strange, Strange::LeftOut)),
             schema: Arc::clone(&request.schema),
-            start: opened.start,
+            line_numbers: LineNumbers::new(opened.start),
             lines: Vec::new(),
             layout: Layout { array: facts.array, begun: false },
         }
@@ -239,7 +238,7 @@ impl Rows {
 
     /// The number of a line of the text in its file.
     fn line(&self, before: u64) -> u64 {
-        text::line(&self.file, self.start, before)
+        self.line_numbers.number(&self.file, before)
     }
 }
 

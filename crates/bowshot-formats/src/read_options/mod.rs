@@ -1,6 +1,7 @@
 //! What an operator or a statement says about how files are to be read, under the names that `DuckDB` has for it. What is
 //! not said is found out from the files.
 
+use crate::csv::Habits;
 use arrow::datatypes::DataType;
 use bowshot_api::{Error, Result};
 use bowshot_object_store::file_name::{Compression, Format, Kind, kind_of};
@@ -56,6 +57,8 @@ pub struct ReadOptions {
     pub exact: bool,
     /// Whether a value between quotes is text, also if it looks like a number.
     pub quoted_is_text: bool,
+    /// How values are written in other files of the table.
+    pub habits: Habits,
     /// Whether they are said of all tables of a folder, so that each takes of them what fits it.
     pub shared: bool,
 }
