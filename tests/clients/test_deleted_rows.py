@@ -65,7 +65,7 @@ def test_a_file_stays_when_many_of_its_rows_go(restart):
     for name, rows in tables(random.Random(1)).items():
         db.ingest(name, rows)
     before, there, version = files(db), db.one("SELECT count(*) FROM t"), history(db, "version")[-1]
-    gone = db.one("DELETE FROM t WHERE id IN (SELECT id FROM chosen WHERE slice = 0)")
+    gone = db.run("DELETE FROM t WHERE id IN (SELECT id FROM chosen WHERE slice = 0)")
     assert 4096 < gone <= SLICE_ROWS
     assert files(db) == before or "OPTIMIZE" in history(db, "operation")
     db = restart()
@@ -86,7 +86,7 @@ def test_random_changes_are_those_of_duckdb(restart, key):
         for upkeep in (None, "OPTIMIZE t", "VACUUM t RETAIN 0 HOURS", None):
             for change in chance.sample(CHANGES, 5):
                 sql = change.format(slice=chance.randrange(SLICES))
-                assert db.one(sql) == other.execute(sql).fetchone()[0], sql
+                assert db.run(sql) == other.execute(sql).fetchone()[0], sql
                 assert_same(db, other)
             if upkeep:
                 db.run(upkeep)

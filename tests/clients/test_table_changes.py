@@ -93,7 +93,7 @@ def test_which_ranges_there_are(db):
         with pytest.raises(dbapi.Error, match=words):
             db.rows(changes.format(given))
     db.run("ALTER TABLE t ADD COLUMN more BIGINT", "INSERT INTO t VALUES (3, 4)")
-    with pytest.raises(dbapi.Error, match="other columns"):
+    with pytest.raises(dbapi.Error, match="different columns"):
         db.rows(changes.format(0))
     last = db.one("SELECT max(version) FROM bowshot.system.table_history WHERE table_name = 't' AND operation = 'INSERT'")
     assert db.rows(changes.format(last)) == [(3, "insert", last)]

@@ -124,7 +124,7 @@ def test_a_client_with_encryption_at_a_server_without(server):
 def made(tmp_path_factory):
     """Makes a certificate as the guide says, with something else in place of a part of the command."""
     guide = (ROOT / "docs" / "how-to" / "configuration.md").read_text(encoding="utf-8")
-    command = guide[guide.index("openssl req -x509"):].split("bowshot sql")[0]
+    command = guide[guide.index("openssl req -x509"):].split("```")[0]
 
     def make(part="", other=""):
         assert part in command
