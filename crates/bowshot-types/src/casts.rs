@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{from_text, temporal, timestamptz_arithmetic, to_text, uuids, variants, zone};
+use super::{dates_of_numbers, from_text, temporal, timestamptz_arithmetic, to_text, uuids, variants, zone};
 use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -34,7 +34,8 @@ pub fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan>
     let in_rows = |node| temporal::with_common_types(node, &zone);
     rewritten(plan, &in_rows, &|expr, columns| match bytes_read(&expr, columns)? {
         Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
-        _ => cast(expr, columns, &zone),
+        _ => dates_of_numbers::cast(expr, columns, &config.sql_parser.dialect)?
+            .transform_data(|expr| cast(expr, columns, &zone)),
     })
 }
 
