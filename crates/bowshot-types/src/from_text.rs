@@ -97,6 +97,10 @@ fn bytes(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
     let read = texts.as_string::<i32>().iter().map(|text| {
         let Some(text) = text else { return Ok(None) };
         match casts::text_bytes(text) {
+            None if !tries && casts::has_odd_digits(text) => {
+                let what = "invalid hexadecimal data: odd number of digits";
+                Err(refused(Error::invalid(what).with_reason(Reason::InvalidValue)))
+            }
             None if !tries => {
                 let what = format!("invalid input syntax for type bytea: \"{text}\"");
                 Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)))
