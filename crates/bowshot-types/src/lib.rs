@@ -7,6 +7,7 @@ mod custom;
 mod dates_of_numbers;
 pub mod declared;
 pub mod enums;
+mod floats;
 mod from_text;
 pub mod functions;
 pub mod layered_table;
