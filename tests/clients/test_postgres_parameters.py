@@ -147,3 +147,21 @@ def test_a_text_that_is_too_long_has_a_state_of_its_own(connection, type_, value
     with pytest.raises(psycopg.errors.StringDataRightTruncation):
         connection.execute("INSERT INTO short VALUES (%s)", [value])
     connection.execute("DROP TABLE short")
+
+
+@pytest.mark.parametrize("sql, state", [
+    ("UPDATE held SET i = 3000000000", "22003"),
+    ("INSERT INTO held (i) SELECT 3000000000", "22003"),
+    ("SELECT '1e400'::double precision", "22003"),
+    ("SELECT 20240229::date", "42846"),
+    ("SELECT '\\xabc'::bytea", "22023"),
+    ("INSERT INTO computed (twice) VALUES (1)", "428C9"),
+    ("UPDATE computed SET twice = 1", "428C9"),
+    ("INSERT INTO held (i, n) VALUES (1, 2), (3)", "42601"),
+    ("VALUES (1, 2), (3)", "42601"),
+])
+def test_mistakes_have_the_states_of_postgresql(connection, sql, state):
+    connection.execute("CREATE TABLE IF NOT EXISTS computed (i INT, twice INT GENERATED ALWAYS AS (i * 2) STORED)")
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute(sql)
+    assert refused.value.sqlstate == state

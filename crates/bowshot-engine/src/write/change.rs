@@ -183,6 +183,7 @@ pub(crate) fn check_settable(definition: &Definition, column: &str, value: &Expr
     }
     let reason = if computed { "it is a generated column" } else { "it is GENERATED ALWAYS AS IDENTITY" };
     Err(Error::invalid(format!("column `{column}` can only be set to DEFAULT: {reason}"))
+        .with_reason(Reason::GeneratedAlways)
         .with_hint("leave the column out"))
 }
 
