@@ -28,6 +28,9 @@ def connection():
     ("SELECT count(*) FROM held WHERE n = %s", [DECIMAL("1.254")], 0),
     ("SELECT count(*) FROM held WHERE n < %s", [DECIMAL("1.254")], 1),
     ("SELECT count(*) FROM held WHERE n IN (%s, %s)", [DECIMAL("1.254"), DECIMAL("1.246")], 0),
+    ("SELECT count(*) FROM held WHERE n = ANY (%s)", [[DECIMAL("1.254"), DECIMAL("1.2")]], 0),
+    ("SELECT count(*) FROM held WHERE n <> ALL (%s)", [[DECIMAL("1.254"), DECIMAL("1.246")]], 1),
+    ("SELECT count(*) FROM held WHERE i = ANY (%s)", [[7.5, 6.5]], 0),
     ("SELECT count(*) FROM held WHERE n BETWEEN %s AND %s", [DECIMAL("1.246"), DECIMAL("1.249")], 0),
     ("SELECT count(*) FROM held WHERE i < %s", [2**40], 1),
     ("SELECT count(*) FROM held WHERE i = %s", [DECIMAL("7.4")], 0),
@@ -96,6 +99,8 @@ def test_types_come_from_the_statement(connection, sql, oids):
     ("SELECT CASE WHEN false THEN 1 ELSE $1 END", [b"5"], [b"5"]),
     ("SELECT i FROM held WHERE $1", [b"t"], [b"7"]),
     ("SELECT count(*) FROM held WHERE n = $1", [b"1.254"], [b"0"]),
+    ("SELECT count(*) FROM held WHERE n = ANY ($1)", [b"{1.254,1.2460}"], [b"0"]),
+    ("SELECT count(*) FROM held WHERE n = ANY ($1)", [b"{1,1.2500}"], [b"1"]),
     ("SELECT n * $1 FROM held", [b"0.001"], [b"0.00125"]),
     ("SELECT ts + $1 FROM held", [b"5 minutes"], [b"2024-01-01 12:05:00"]),
     ("SELECT $1 || $2", [b"a", b"b"], [b"ab"]),
@@ -142,3 +147,21 @@ def test_a_text_that_is_too_long_has_a_state_of_its_own(connection, type_, value
     with pytest.raises(psycopg.errors.StringDataRightTruncation):
         connection.execute("INSERT INTO short VALUES (%s)", [value])
     connection.execute("DROP TABLE short")
+
+
+@pytest.mark.parametrize("sql, state", [
+    ("UPDATE held SET i = 3000000000", "22003"),
+    ("INSERT INTO held (i) SELECT 3000000000", "22003"),
+    ("SELECT '1e400'::double precision", "22003"),
+    ("SELECT 20240229::date", "42846"),
+    ("SELECT '\\xabc'::bytea", "22023"),
+    ("INSERT INTO computed (twice) VALUES (1)", "428C9"),
+    ("UPDATE computed SET twice = 1", "428C9"),
+    ("INSERT INTO held (i, n) VALUES (1, 2), (3)", "42601"),
+    ("VALUES (1, 2), (3)", "42601"),
+])
+def test_mistakes_have_the_states_of_postgresql(connection, sql, state):
+    connection.execute("CREATE TABLE IF NOT EXISTS computed (i INT, twice INT GENERATED ALWAYS AS (i * 2) STORED)")
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute(sql)
+    assert refused.value.sqlstate == state

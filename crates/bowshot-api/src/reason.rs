@@ -102,6 +102,8 @@ codes! {
         InvalidDatetime("invalid_datetime", "22007"),
         /// A text or binary value is longer than its column.
         ValueTooLong("value_too_long", "22001"),
+        /// A value for a column that is always computed.
+        GeneratedAlways("generated_always", "428C9"),
         /// An invalid regular expression.
         InvalidPattern("invalid_pattern", "2201B"),
         /// An invalid value of an option or argument.

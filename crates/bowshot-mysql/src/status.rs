@@ -118,6 +118,7 @@ fn of_reason(reason: Reason) -> Code {
         Reason::DatetimeOutOfRange => (1441, "22008"),
         Reason::InvalidText | Reason::InvalidDatetime | Reason::CannotCoerce => (1292, "22007"),
         Reason::ValueTooLong => (1406, "22001"),
+        Reason::GeneratedAlways => (3105, "HY000"),
         Reason::InvalidPattern => (1139, "42000"),
         Reason::InvalidValue => (1231, "42000"),
         Reason::Grouping => (1055, "42000"),

@@ -3,7 +3,7 @@
 
 use super::declared::{DECLARED, Declared};
 use super::functions::{self, Held, Rounded};
-use super::{from_text, temporal, timestamptz_arithmetic, to_text, uuids, variants, zone};
+use super::{dates_of_numbers, from_text, temporal, timestamptz_arithmetic, to_text, uuids, variants, zone};
 use bowshot_tables::PADDED;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -34,11 +34,12 @@ pub fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan>
     let in_rows = |node| temporal::with_common_types(node, &zone);
     rewritten(plan, &in_rows, &|expr, columns| match bytes_read(&expr, columns)? {
         Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
-        _ => cast(expr, columns, &zone),
+        _ => dates_of_numbers::cast(expr, columns, &config.sql_parser.dialect)?
+            .transform_data(|expr| cast(expr, columns, &zone)),
     })
 }
 
-/// What a cast of texts to bytes becomes, if they are not written out.
+/// What a cast of texts to bytes becomes, if they are not written out, or are no bytes.
 fn bytes_read(expr: &Expr, columns: &Columns) -> Result<Option<Expr>> {
     let (inner, field, tries): (&Expr, &FieldRef, bool) = match expr {
         Expr::Cast(Cast { expr, field }) => (expr.as_ref(), field, false),
@@ -46,7 +47,12 @@ fn bytes_read(expr: &Expr, columns: &Columns) -> Result<Option<Expr>> {
         _ => return Ok(None),
     };
     let is_plain = *field.data_type() == DataType::Binary && !field.metadata().contains_key(DECLARED);
-    if !is_plain || matches!(inner, Expr::Literal(..)) {
+    let is_read_here = match inner {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => !text.contains('\\') || text_bytes(text).is_some(),
+        Expr::Literal(..) => true,
+        _ => false,
+    };
+    if !is_plain || is_read_here {
         return Ok(None);
     }
     let is_text = inner.get_type(columns.all()).is_ok_and(|of| of.is_string());
@@ -275,7 +281,7 @@ pub fn whole_decimal(source: &DataType) -> Option<DataType> {
     })
 }
 
-/// `'\x4142'` and `'\x41b'` as bytes: all digits is PostgreSQL's form, others escape one byte each.
+/// `'\x4142'` and `'\x41z'` as bytes: all digits is PostgreSQL's form, others escape one byte each.
 pub fn escaped_bytes(inner: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = inner else { return None };
     let bytes = text.contains('\\').then(|| text_bytes(text))??;
@@ -284,7 +290,13 @@ pub fn escaped_bytes(inner: &Expr) -> Option<Expr> {
 
 /// The bytes that a text is written for; `None` where an escape is none.
 pub(super) fn text_bytes(text: &str) -> Option<Vec<u8>> {
-    whole_hex(text).or_else(|| unescaped(text.as_bytes()))
+    if has_odd_digits(text) { None } else { whole_hex(text).or_else(|| unescaped(text.as_bytes())) }
+}
+
+/// Whether a text is of digits alone, and the last byte has one.
+pub(super) fn has_odd_digits(text: &str) -> bool {
+    let digits = text.strip_prefix("\\x").map(str::as_bytes);
+    digits.is_some_and(|digits| digits.len() % 2 != 0 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// A text as bytes.

@@ -1,9 +1,9 @@
-//! Dates, timestamps, intervals, decimals, bytes, arrays and UUIDs from text. Arrow parses what it can; this file has the other
+//! Dates, timestamps, intervals, numbers, bytes, arrays and UUIDs from text. Arrow parses what it can; this file has the other
 //! forms of PostgreSQL: `2024-01-01 12:00`, times in the hour in which clocks change, a zone that a timestamp without one
 //! ignores, every form of an interval.
 
 use super::functions::on_array;
-use super::{casts, numerics, storage_type, zone};
+use super::{casts, floats, numerics, storage_type, zone};
 use bowshot_api::{Error, Reason, unsupported_time};
 use bowshot_functions::read_time;
 use datafusion::arrow::array::timezone::Tz;
@@ -29,6 +29,8 @@ pub(super) fn is_ours(to: &DataType) -> bool {
         to,
         DataType::Timestamp(..)
             | DataType::Date32
+            | DataType::Float32
+            | DataType::Float64
             | DataType::Interval(_)
             | DataType::FixedSizeBinary(16)
             | DataType::List(_)
@@ -37,7 +39,7 @@ pub(super) fn is_ours(to: &DataType) -> bool {
 
 /// Whether a cast of one to the other is ours.
 pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
-    from.is_string() && is_ours(to) || numerics::may_lose_all(from, to)
+    from.is_string() && is_ours(to) || numerics::may_lose_all(from, to) || floats::may_overflow(from, to)
 }
 
 /// Texts in a type; where it is tried, what is none is NULL.
@@ -53,6 +55,7 @@ pub(super) fn values(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<Arr
         DataType::Binary => bytes(texts, tries),
         DataType::List(item) => arrays(texts, item, tries),
         to if to.is_decimal() => numerics::values(texts, to, tries),
+        to if to.is_floating() => floats::values(texts, to, tries),
         _ => times(texts, to, tries),
     }
 }
@@ -97,6 +100,10 @@ fn bytes(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
     let read = texts.as_string::<i32>().iter().map(|text| {
         let Some(text) = text else { return Ok(None) };
         match casts::text_bytes(text) {
+            None if !tries && casts::has_odd_digits(text) => {
+                let what = "invalid hexadecimal data: odd number of digits";
+                Err(refused(Error::invalid(what).with_reason(Reason::InvalidValue)))
+            }
             None if !tries => {
                 let what = format!("invalid input syntax for type bytea: \"{text}\"");
                 Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)))

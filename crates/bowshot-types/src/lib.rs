@@ -4,8 +4,10 @@
 
 pub mod casts;
 mod custom;
+mod dates_of_numbers;
 pub mod declared;
 pub mod enums;
+mod floats;
 mod from_text;
 pub mod functions;
 pub mod layered_table;
@@ -35,8 +37,13 @@ pub use variants::without_variant_order;
 
 /// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
-    let mut functions =
-        vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), to_text::function()];
+    let mut functions = vec![
+        now::Now::default().into(),
+        functions::rounded(),
+        functions::cast_to(),
+        to_text::function(),
+        dates_of_numbers::function(),
+    ];
     functions.extend([false, true].map(nested_texts::function));
     functions.extend(variants::functions());
     functions.extend(from_text::functions());

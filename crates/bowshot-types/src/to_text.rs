@@ -8,11 +8,12 @@ use bowshot_functions::{PlanFunction, plan_function};
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit, TimeUnit,
 };
+use datafusion::arrow::util::display::FormatOptions;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::fmt;
@@ -30,6 +31,7 @@ pub(super) fn is_ours(of: &DataType) -> bool {
             | DataType::Float16
             | DataType::Float32
             | DataType::Float64
+            | DataType::List(_)
     )
 }
 
@@ -47,6 +49,10 @@ pub(super) fn texts(values: &ArrayRef) -> Result<ArrayRef> {
             Ok(Arc::new(intervals.iter().map(|value| value.map(interval)).collect::<StringArray>()))
         }
         DataType::FixedSizeBinary(16) => uuids(values),
+        DataType::List(_) => {
+            let format_options = FormatOptions::new().with_null("NULL");
+            Ok(cast_with_options(values, &DataType::Utf8, &CastOptions { safe: false, format_options })?)
+        }
         DataType::Float64 => {
             let numbers = values.as_primitive::<Float64Type>().iter();
             Ok(Arc::new(numbers.map(|number| Some(float(number?, 15))).collect::<StringArray>()))

@@ -104,6 +104,10 @@ fn kind_of(root: &DataFusionError) -> ErrorKind {
             | SchemaError::DuplicateUnqualifiedField { .. } => ErrorKind::Invalid,
         },
         DataFusionError::Plan(message) if is_missing(message) => ErrorKind::NotFound,
+        // Rows of VALUES that are of different lengths.
+        DataFusionError::Plan(message) if message.starts_with("Inconsistent data length") => {
+            ErrorKind::Syntax
+        }
         DataFusionError::Plan(_) | DataFusionError::Configuration(_) | DataFusionError::Execution(_) => {
             ErrorKind::Invalid
         }

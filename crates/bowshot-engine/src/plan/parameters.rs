@@ -7,7 +7,7 @@ use bowshot_api::{Error, Reason, Result};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_types::{are_uuids, storage_type};
-use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type, IntervalUnit,
@@ -310,6 +310,12 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
     else {
         return Ok(Arc::clone(column));
     };
+    if place == Place::Computed
+        && let (Some(lists), DataType::List(item)) = (column.as_list_opt::<i32>(), target)
+        && item.data_type().is_numeric()
+    {
+        return cast_items(name, lists, item);
+    }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let mut target = target.clone();
     let mut column = Arc::clone(column);
@@ -348,6 +354,15 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
         .with_hint("bind a value of that type, or cast the parameter in the statement")
         .with_source(error)
     })
+}
+
+/// A list of numbers, whose items become what single values do.
+fn cast_items(name: &str, lists: &ListArray, item: &Field) -> Result<ArrayRef> {
+    let items = cast(name, lists.values(), Some(item.data_type()), Place::Computed)?;
+    let item = item.clone().with_data_type(items.data_type().clone()).with_nullable(true);
+    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+    let lists = ListArray::try_new(Arc::new(item), offsets, items, nulls);
+    Ok(Arc::new(lists.map_err(|error| classify(error.into()))?))
 }
 
 /// Types whose values mean the same in one another, as far as they have room for them.
@@ -389,15 +404,22 @@ fn without_loss(column: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
     (back.as_ref() == column.as_ref()).then_some(cast)
 }
 
-/// The type that has room for the digits of a number that comes as text.
+/// The type that has room for the digits of all numbers that come as text.
 fn written_decimal(column: &ArrayRef) -> Option<DataType> {
-    let text = arrow_cast(column, &DataType::Utf8).ok()?;
-    let text = text.as_string_opt::<i32>()?.iter().next()??.trim();
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let texts = arrow_cast(column, &DataType::Utf8).ok()?;
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then_some(part.len());
-    let fraction = digits(fraction)?;
-    let precision = digits(whole.trim_start_matches(['+', '-']))?.max(1) + fraction;
-    let (precision, scale) = (u8::try_from(precision).ok()?, i8::try_from(fraction).ok()?);
+    let (mut most_whole, mut most_fraction) = (0, 0);
+    for text in texts.as_string_opt::<i32>()?.iter().flatten() {
+        let text = text.trim();
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        most_fraction = digits(fraction)?.max(most_fraction);
+        most_whole = digits(whole.trim_start_matches(['+', '-']))?.max(most_whole).max(1);
+    }
+    if most_whole == 0 {
+        return None;
+    }
+    let precision = u8::try_from(most_whole + most_fraction).ok()?;
+    let scale = i8::try_from(most_fraction).ok()?;
     if precision <= DECIMAL128_MAX_PRECISION {
         Some(DataType::Decimal128(precision, scale))
     } else if precision <= DECIMAL256_MAX_PRECISION {

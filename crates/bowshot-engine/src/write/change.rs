@@ -2,14 +2,17 @@
 
 use crate::catalog::defaults;
 use crate::catalog::names::{self, ident};
-use crate::write::tuple_assignment;
+use crate::write::{tuple_assignment, values};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::{read_expression, read_query};
-use bowshot_tables::{Definition, Identity};
+use bowshot_tables::{Column, Definition, Identity};
+use bowshot_types::storage_type;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, CreateTable, Delete, Expr, FromTable, Ident, JoinOperator, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins, Update, UpdateTableFromKind,
+    Value,
 };
 use std::collections::BTreeSet;
 
@@ -156,9 +159,14 @@ pub(crate) fn assigned(
         let name = ident(&names::last(target)?);
         check_qualifier(target, table)?;
         let position = definition.position(&name).ok_or_else(|| no_column(&name, definition))?;
-        let default = definition.columns.get(position).and_then(|column| defaults::of(definition, column));
+        let column = definition.columns.get(position);
+        let default = column.and_then(|column| defaults::of(definition, column));
         check_settable(definition, &name, &value)?;
         let value = value_or_default(&value, default.as_deref())?;
+        let value = match column {
+            Some(column) if needs_cast(&value, column) => values::cast(value, column)?,
+            _ => value,
+        };
         if let Some(slot) = values.get_mut(position)
             && slot.replace(value).is_some()
         {
@@ -167,6 +175,20 @@ pub(crate) fn assigned(
         }
     }
     Ok(values)
+}
+
+/// Whether a value that is written out is another one in SQL than Arrow's cast to the type of the column makes of it.
+fn needs_cast(value: &Expr, column: &Column) -> bool {
+    let of = storage_type::logical(&column.field);
+    match value {
+        Expr::Value(value) => match &value.value {
+            Value::Number(..) => matches!(of, DataType::Date32 | DataType::Timestamp(..)),
+            Value::SingleQuotedString(text) => of == DataType::Binary && text.contains('\\'),
+            _ => false,
+        },
+        Expr::Array(_) => of == DataType::Utf8,
+        _ => false,
+    }
 }
 
 /// The columns that something is assigned to, whether they are there or not.
@@ -183,6 +205,7 @@ pub(crate) fn check_settable(definition: &Definition, column: &str, value: &Expr
     }
     let reason = if computed { "it is a generated column" } else { "it is GENERATED ALWAYS AS IDENTITY" };
     Err(Error::invalid(format!("column `{column}` can only be set to DEFAULT: {reason}"))
+        .with_reason(Reason::GeneratedAlways)
         .with_hint("leave the column out"))
 }
 

@@ -157,7 +157,7 @@ impl Fit {
             Some(declared) => declared.assign(&fitted).map_err(|error| in_column(&error, field)),
             None => Ok(fitted),
         });
-        held.map_err(|error| self.in_table(&error))
+        held.map_err(|error| inside(&error, &format!("table `{}`", self.table)))
     }
 
     /// The columns with those that are computed of the others, and a note of the numbers that rows brought.
@@ -251,10 +251,6 @@ impl Fit {
             .with_hint(format!("give `{name}` a value in every row, or a default in the table")))
     }
 
-    fn in_table(&self, error: &Error) -> Error {
-        inside(error, &format!("table `{}`", self.table))
-    }
-
     /// Whoever sees a part of a table writes rows of that part alone.
     fn allow(&self, policy: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<()> {
         let held = policy.evaluate(rows).and_then(|held| held.into_array(rows.num_rows()));
@@ -326,16 +322,20 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         return Ok(Arc::clone(column));
     }
     storage_type::converted(column, field.data_type()).map_err(|error| {
+        let error = classify(error.into());
         if is_variant_type(field.data_type()) {
-            return in_column(&classify(error.into()), field)
+            return in_column(&error, field)
                 .with_hint("text is read as JSON; `to_variant(…)` keeps it a text");
         }
+        let out_of_range = error.reason().filter(|reason| *reason == Reason::OutOfRange);
+        let found = match first_lost(column, field.data_type()) {
+            Some(found) => found,
+            None if out_of_range.is_some() => return in_column(&error, field),
+            None => format!("values of type {}", bowshot_types::names::sql_type(column.data_type())),
+        };
         let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
-        let found = first_lost(column, field.data_type()).unwrap_or_else(|| {
-            format!("values of type {}", bowshot_types::names::sql_type(column.data_type()))
-        });
         Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
-            .with_reason(Reason::DatatypeMismatch)
+            .with_reason(out_of_range.unwrap_or(Reason::DatatypeMismatch))
             .with_hint("cast the values in the statement, or send the type of the column")
     })
 }

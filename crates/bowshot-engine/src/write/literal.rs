@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Rows up to which planning is what takes the time.
 const MAX_ROWS: usize = 1_000;
+/// Digits of the greatest REAL.
+const MAX_FLOAT_DIGITS: usize = 39;
 
 /// The rows of a plan that computes nothing: projections that name, arrange and cast the columns of a few rows of literals.
 /// They come in their own types. `None` for any other plan, and where a literal cannot be cast by Arrow alone: a plan knows
@@ -49,6 +51,18 @@ pub(super) fn is_cast_by_arrow(cast: &Cast) -> bool {
         Expr::Literal(ScalarValue::Null, _) => true,
         // `'\x41'` is one byte.
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) if data_type.is_binary() => !text.contains('\\'),
+        // Arrow makes numbers that are too large infinite.
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if data_type.is_floating() => {
+            text.len() < MAX_FLOAT_DIGITS && !text.contains(['e', 'E'])
+        }
+        Expr::Literal(ScalarValue::Float64(Some(number)), _) if *data_type == DataType::Float32 => {
+            number.abs() <= f64::from(f32::MAX)
+        }
+        Expr::Negative(_) | Expr::Literal(ScalarValue::Decimal256(..), _)
+            if *data_type == DataType::Float32 =>
+        {
+            false
+        }
         _ => !is_read(data_type),
     }
 }

@@ -234,7 +234,7 @@ fn selected<'a>(values: Vec<Expr>, column_of: impl Fn(usize) -> Option<&'a Colum
 }
 
 /// The value in the type of its column. It goes in as it was parsed: its text may mean another thing in another dialect.
-fn cast(value: Expr, column: &Column) -> Result<Expr> {
+pub(crate) fn cast(value: Expr, column: &Column) -> Result<Expr> {
     let mut call = bowshot_sql::read_expression(&format!(
         "CAST(NULL AS {})",
         bowshot_types::names::sql_type(&bowshot_types::storage_type::logical(&column.field))
