@@ -58,6 +58,8 @@ const INVALID: &[Row] = &[
     (&["error parsing date"], Reason::InvalidDatetime),
     (&["is not a date or timestamp"], Reason::InvalidDatetime),
     (&["does not fit the pattern"], Reason::InvalidDatetime),
+    (&["invalid input syntax for type date"], Reason::InvalidDatetime),
+    (&["invalid input syntax for type time"], Reason::InvalidDatetime),
     (&["invalid input syntax for type interval"], Reason::InvalidDatetime),
     (&["not a value of type"], Reason::InvalidText),
     (&["invalid input syntax"], Reason::InvalidText),

@@ -284,7 +284,7 @@ fn about_a_text(rest: &str) -> (String, Option<String>) {
         let message = format!("cannot store `{value}`: a numeric cannot be NaN or infinity");
         return (message, Some("use DOUBLE PRECISION".to_owned()));
     }
-    (format!("invalid value `{value}` for type {}", in_sql(to.trim_end_matches(" type"))), None)
+    (format!("invalid input syntax for type {}: `{value}`", in_sql(to.trim_end_matches(" type"))), None)
 }
 
 /// What libraries of regular expressions say of one that is wrong, without their picture of it.
