@@ -132,7 +132,7 @@ def test_settings_that_would_leave_the_port_open_are_refused(tmp_path):
         ([*serve, "127.0.0.1:0"], {"BOWSHOT_CLUSTER_SECRET": "short"}, "16 bytes"),
         ([*serve, "127.0.0.1:0", "--set", "cluster.secret=" + "s" * 32], {}, "every user of this machine"),
         ([*serve, "127.0.0.1:0", "--set", f"cluster.tls.key={tmp_path}"], {}, "authority"),
-        (["serve", "--flight", "127.0.0.1:0", "--http", "off", "--join", "127.0.0.1:1"], {}, "no port"),
+        (["serve", "--flight", "127.0.0.1:0", "--http", "off", "--join", "127.0.0.1:1"], {}, "no cluster port"),
         ([*serve, "127.0.0.1:0", "--join", "nowhere"], secret, "HOST:PORT"),
     ]:
         refused = nodes.run(*arguments, environment=environment)

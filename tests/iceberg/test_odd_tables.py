@@ -76,7 +76,7 @@ def test_nested_fields_of_files_without_numbers(folder):  # noqa: F811
     # Without the files that the catalog of the writer knows of, the schema is changed here.
     renamed = json.dumps(json.loads(tables.newest(place).read_text())).replace('"name": "x"', '"name": "y"')
     changed(place, lambda text: text.update(json.loads(renamed)))
-    checked(place, ("SELECT * FROM t", "nested field `y` had another name"), ("SELECT 1 AS n", [{"n": 1}]))
+    checked(place, ("SELECT * FROM t", "nested field `y` was renamed"), ("SELECT 1 AS n", [{"n": 1}]))
 
 
 def test_nested_fields_with_a_value_of_before(folder):  # noqa: F811
@@ -109,7 +109,7 @@ def test_records_within_lists(folder, large):  # noqa: F811
     checked(place, ("SELECT l FROM t ORDER BY id", [{"l": value} for value in rows]))
     renamed = json.dumps(json.loads(tables.newest(place).read_text())).replace('"name": "x"', '"name": "y"')
     changed(place, lambda text: text.update(json.loads(renamed)))
-    checked(place, ("SELECT * FROM t", "nested field `y` had another name"), ("SELECT 1 AS n", [{"n": 1}]))
+    checked(place, ("SELECT * FROM t", "nested field `y` was renamed"), ("SELECT 1 AS n", [{"n": 1}]))
 
 
 def test_a_record_whose_fields_were_all_replaced(folder):  # noqa: F811

@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, library, command, part):
     words = ["backup", backups / "one", "--data", data] if command == "backup" else ["restore", tmp_path / "good", "--data", backups / "one"]
     code, out, err = bowshot(*words, environment=disk.environment)
     assert disk.hits and (code, out) == (1, ""), err
-    assert "No space left on device" in err and "hint: make room" in err, err
+    assert "No space left on device" in err and "hint: free space" in err, err
     assert left_in(backups) == [] and not any((data / "holds").iterdir())
     disk.clear()
     code, _, err = bowshot(*words, environment=disk.environment)

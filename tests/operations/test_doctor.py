@@ -106,7 +106,7 @@ def test_who_is_let_in(tmp_path, data):
     said(doctor(*open_to_all, "--insecure"), "reach", "warn", "everybody")
     said(doctor(*open_to_all, *users(tmp_path, "ada")), "reach", "warn", "without encryption")
     checks = doctor(*open_to_all, *users(tmp_path, "ada"), "--set", "pg_cleartext=true")
-    said(checks, "cleartext", "warn", "`--pg` takes passwords")
+    said(checks, "cleartext", "warn", "`--pg` accepts unencrypted passwords")
 
 
 def test_users_that_cannot_all_log_in(tmp_path, data):
@@ -151,7 +151,7 @@ def test_the_data_folder(tmp_path, data):
     said(doctor("--data", data), "data-rights", "warn", "can read")
     data.chmod(0o700)
     memory = pathlib.Path("/dev/shm")
-    said(doctor("--data", memory / "bowshot-doctor", code=1), "data-disk", "fail", "in memory")
+    said(doctor("--data", memory / "bowshot-doctor", code=1), "data-disk", "fail", "memory file system")
     (data / "tables" / "x").mkdir(parents=True)
     said(doctor("--data", data, code=1), "catalog", "fail", "no catalog")
     (data / "catalog.sqlite").write_bytes(b"x" * 5_000)

@@ -231,7 +231,7 @@ def test_headers_come_from_a_file(tmp_path):
     settings = lambda endpoint: ["--set", f"traces.endpoint={endpoint}", "--set", f"traces.headers_file={headers}"]
     at = lambda endpoint, word: refused("check", *settings(endpoint), words=[word], code=2)
     # A key is not sent in clear beyond this machine.
-    at("http://192.0.2.1:4317", "on the way")
+    at("http://192.0.2.1:4317", "unencrypted")
     headers.write_text("a secret\n")
     assert "a secret" not in at("http://127.0.0.1:4317", "line 1")
 

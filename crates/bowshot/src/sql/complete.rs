@@ -41,12 +41,14 @@ impl Names {
         tables.iter().filter(|table| begins(&table.name, prefix)).map(|table| table.name.clone()).collect()
     }
 
-    /// Columns, in order and each once: of the tables that the line names, of all while it names none.
+    /// Columns, in order and each once: of the tables that the line names, or while it names none, of those that
+    /// need no schema before their name: the system's tables have columns such as `self_referencing_column_name`.
     fn columns(&self, line: &str, prefix: &str) -> BTreeSet<String> {
         let tables = self.0.read();
         let named: Vec<&NamedTable> =
             tables.iter().filter(|table| words(line).any(|word| table.is_meant_by(word))).collect();
-        let of: Vec<&NamedTable> = if named.is_empty() { tables.iter().collect() } else { named };
+        let unqualified = || tables.iter().filter(|table| !table.name.contains('.')).collect();
+        let of: Vec<&NamedTable> = if named.is_empty() { unqualified() } else { named };
         let columns = of.iter().flat_map(|table| &table.columns);
         columns.filter(|column| begins(column, prefix)).cloned().collect()
     }
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn tables_then_columns_then_keywords_in_the_case_of_the_word() {
-        assert_eq!(completed("li"), ["lineitem", "Limits", "list_of_it", "like", "limit"]);
+        assert_eq!(completed("li"), ["lineitem", "Limits", "like", "limit"]);
         assert_eq!(completed("LIM"), ["Limits", "LIMIT"]);
         assert_eq!(completed("system.q"), ["system.queries"]);
         assert_eq!(completed("").len(), 3);
@@ -194,7 +196,7 @@ mod tests {
     fn columns_are_those_of_the_tables_that_the_line_names() {
         assert_eq!(
             completed("SELECT l"),
-            ["lineitem", "Limits", "l_key", "l_price", "least", "list_of_it", "like", "limit"]
+            ["lineitem", "Limits", "l_key", "l_price", "least", "like", "limit"]
         );
         assert_eq!(completed("SELECT name FROM limits WHERE le"), ["least"]);
         assert_eq!(completed("SELECT * FROM lineitem JOIN l"), ["lineitem", "Limits", "like", "limit"]);
