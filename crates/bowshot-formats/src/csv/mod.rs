@@ -41,8 +41,8 @@ use std::sync::{Arc, OnceLock};
 use type_inference::{Guess, Typed};
 use values::Notation;
 
-pub use type_inference::Habits;
 pub(crate) use sniff::NO_DELIMITER;
+pub use type_inference::Habits;
 pub(crate) use values::strptime;
 
 /// Bytes of the text that its dialect is told by.
