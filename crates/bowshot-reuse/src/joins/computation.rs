@@ -317,7 +317,9 @@ impl JoinCache {
         let options = in_settings(self.state.config_options(), settings);
         // Not by a builder, which would make other functions than a session.
         let mut state = self.state.clone();
-        state.config_mut().options_mut().execution.time_zone.clone_from(&options.execution.time_zone);
+        let own = state.config_mut().options_mut();
+        own.execution.time_zone.clone_from(&options.execution.time_zone);
+        own.sql_parser.dialect = options.sql_parser.dialect;
         // Functions read these options.
         state.execution_props_mut().mark_start_execution(options);
         state
