@@ -76,12 +76,10 @@ impl Questions {
         }
         let text = replaced(asked, &tables, |name| Pattern::of(&name.table).text)?;
         let options = asked.config.options();
-        let (catalog, parser) = (&options.catalog, &options.sql_parser);
+        let catalog = &options.catalog;
         let path = options.extensions.get::<SearchPath>().map(|path| path.schemas.as_str());
-        let settings = format!(
-            "{} {:?} {:?} {path:?} {}",
-            &key.settings, catalog.default_catalog, catalog.default_schema, parser.dialect
-        );
+        let settings =
+            format!("{} {:?} {:?} {path:?}", &key.settings, catalog.default_catalog, catalog.default_schema);
         let template = Key { text, principal: asked.principal.clone(), settings, layout: asked.layout };
         let template = Arc::new(template);
         self.add(&template, asked, tables);
