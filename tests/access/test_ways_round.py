@@ -278,3 +278,19 @@ def test_rows_by_keys_after_changes_of_rights(made, door):
             if door == "postgres":
                 assert [prepared(key) for key in (1, 2, 3)] == [[(int(key),) for key, _ in rows] for rows in expected], change
         assert look(made.at("root", door)) == [one, two, three], change
+
+
+@pytest.mark.parametrize("dialect", ["ansi", "postgres", "mysql"])
+def test_the_dialect_of_the_reader_changes_no_policy(made, dialect):
+    # In MySQL log() is the natural logarithm.
+    do(
+        made.at("root"),
+        "CREATE TABLE sizes AS SELECT * FROM (VALUES (1, 1000.0), (2, 10.0)) AS v(id, size)",
+        "GRANT SELECT, INSERT ON sizes TO ada",
+        "CREATE ROW POLICY large ON sizes FOR ada USING (log(size) >= 2)",
+    )
+    ada = made.at("ada")
+    do(ada, f"SET dialect = '{dialect}'")
+    assert ada.rows("SELECT id FROM sizes") == [("1",)]
+    refused(ada, "INSERT INTO sizes VALUES (3, 10.0)", "may not see")
+    do(ada, "INSERT INTO sizes VALUES (4, 100.0)")

@@ -3,6 +3,7 @@
 //! comparisons of unmasked columns with constants ([`cannot_fail`]), by which files and row groups are skipped: they have no
 //! error and no effect, but what is skipped, and so the time, depends on hidden values too (`SECURITY.md`).
 
+mod dialect;
 pub(crate) mod mask;
 mod scrub;
 
@@ -29,6 +30,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
+use dialect::in_policy_dialect;
 use futures::StreamExt;
 use mask::Mask;
 use scrub::Scrub;
@@ -46,6 +48,7 @@ pub(crate) fn guarded(
     limits: &Limits,
     (state, kept): (&SessionState, Option<&str>),
 ) -> Result<Arc<dyn TableProvider>> {
+    let state = &in_policy_dialect(state);
     let schema = raw.schema();
     if limits.masks.keys().any(|column| schema.field_with_name(column).is_err()) {
         return Err(broken(name, "a mask names a column that the table does not have"));
@@ -106,6 +109,7 @@ pub(crate) fn plan_filter(
     schema: &SchemaRef,
     state: &SessionState,
 ) -> Result<Arc<dyn PhysicalExpr>> {
+    let state = &in_policy_dialect(state);
     let columns = DFSchema::try_from(Arc::clone(schema))?;
     let planned = condition(filters, &columns, state).and_then(|filter| {
         let planned = row_expressions::physical(state, filter, &columns)?;
@@ -148,6 +152,7 @@ pub(crate) fn check(
     schema: &SchemaRef,
     state: &SessionState,
 ) -> bowshot_api::Result<()> {
+    let state = &in_policy_dialect(state);
     let columns = DFSchema::try_from(Arc::clone(schema)).map_err(classify)?;
     let expr = match column {
         None => plan::kept_expression(state, using, &columns),
@@ -220,6 +225,9 @@ impl Guarded {
         projection: Option<&Vec<usize>>,
         (filters, limit): (&[Expr], Option<usize>),
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(state) = state.as_any().downcast_ref::<SessionState>() else {
+            return internal_err!("a guarded table is scanned outside of a session");
+        };
         let source = provider_as_source(Arc::clone(&self.raw));
         let mut plan = LogicalPlanBuilder::scan(self.table.clone(), source, None)?;
         if let Some(filter) = &self.filter {
@@ -238,7 +246,7 @@ impl Guarded {
         if let Some(limit) = limit.filter(|_| filters.is_empty()) {
             plan = plan.limit(0, Some(limit))?;
         }
-        let physical = state.create_physical_plan(&plan.build()?).await?;
+        let physical = in_policy_dialect(state).create_physical_plan(&plan.build()?).await?;
         cooperative::ensure(physical)
     }
 

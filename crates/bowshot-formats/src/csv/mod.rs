@@ -35,7 +35,7 @@ use dialect::{Dialect, Preamble};
 use encoding::Transcoded;
 use reader::{RecordReader, Trouble};
 use rows::Rows;
-use sniff::{Doubtful, Sample, Sniffed};
+use sniff::{Doubtful, Sample};
 use std::io::{Cursor, Read};
 use std::sync::{Arc, OnceLock};
 use type_inference::{Guess, Typed};
