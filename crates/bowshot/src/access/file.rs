@@ -349,7 +349,7 @@ mod tests {
                 "[[grants]]\ntable = 't'\nrights = ['DELETE']\ncolumns = ['a']\nto = ['r']",
                 "UPDATE on a table",
             ),
-            ("[[grants]]\ntable = 't'\nrights = ['SELECT']\ncolumns = []\nto = ['r']", "no rights or no grantees"),
+            ("[[grants]]\ntable = 't'\nrights = ['SELECT']\ncolumns = []\nto = ['r']", "no grantees"),
             (
                 "[[grants]]\ntable = 't'\nrights = ['SELECT']\ngrantable = true\nto = ['public']",
                 "`grantable` cannot be set",
