@@ -86,7 +86,7 @@ def test_nobody_gives_what_others_will_make(made):
         "ALTER DEFAULT PRIVILEGES FOR USER bob, carl GRANT SELECT ON TABLES TO bob",
         "ALTER DEFAULT PRIVILEGES FOR root GRANT SELECT ON TABLES TO bob",
     ):
-        refused(made.at("bob"), sql, "may not say")
+        refused(made.at("bob"), sql, "may not change access rules")
     for sql in (
         "ALTER DEFAULT PRIVILEGES FOR ROLE readers GRANT SELECT ON TABLES TO bob",
         "ALTER DEFAULT PRIVILEGES FOR nobody GRANT SELECT ON TABLES TO bob",

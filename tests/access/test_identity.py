@@ -110,7 +110,7 @@ def test_an_admin_by_role(made, issuer):
     with connected(made, "flight", issuer.token(user="boss", roles=["dba"])) as connection:
         do(connection, "CREATE ROLE made_by_boss", "DROP ROLE made_by_boss")
     with connected(made, "flight", issuer.token(user="boss")) as connection:
-        refused(connection, "CREATE ROLE made_by_boss", "may not say")
+        refused(connection, "CREATE ROLE made_by_boss", "may not change access rules")
 
 
 def segment(value):

@@ -71,7 +71,7 @@ def test_tokens_are_their_users_affair(made):
     root, ada, bob = made.at("root"), made.at("ada"), made.at("bob")
     token(ada, "mine")
     for sql in ("CREATE TOKEN theirs FOR ada", "DROP TOKEN mine FOR ada", "CREATE TOKEN x FOR nobody"):
-        refused(bob, sql, "may not say")
+        refused(bob, sql, "may not change access rules")
     assert bob.rows("SELECT * FROM system.tokens WHERE user_name = 'ada'") == []
     assert bob.rows("CREATE TOKEN mine EXPIRES NEVER")[0][2] is None, "names are each user's own"
     refused(ada, "CREATE TOKEN mine", "already")

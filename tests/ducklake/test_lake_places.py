@@ -139,7 +139,7 @@ def test_attach_and_detach(lake, tmp_path):
         refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS other (READ_ONLY false)", "read-only")
         refused(database, "ATTACH 'ducklake:postgres:dbname=x' AS other", "SQLite")
         for option in (f"DATA_PATH '{hidden.data}'", f"DATA_PATH '{lake.folder}/files-link'", f"DATA_PATH '{hidden.folder}/none'", f"READ_PATHS '{hidden.folder}'"):
-            refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS wide ({option})", "opened", "attach.places")
+            refused(database, f"ATTACH 'ducklake:{lake.catalog}' AS wide ({option})", "operator allows", "attach.places")
         assert database.one("SELECT count(*) FROM system.databases") == 3
         database.run("DETACH shop")
         refused(database, "SELECT * FROM shop.main.t", "not found")

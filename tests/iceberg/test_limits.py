@@ -119,7 +119,7 @@ def bomb():
     return {"type": "record", "name": "m", "fields": [{"name": "manifest_path", "type": "string"}]}, b"deflate", b"".join(packed)
 
 
-@pytest.mark.parametrize("made_of, says", [(doubling, "more than 10000 types"), (bomb, "more than 64 MiB unpacked")])
+@pytest.mark.parametrize("made_of, says", [(doubling, "more than 10000 types"), (bomb, "more than 64 MiB decompressed")])
 def test_a_small_list_of_manifests_that_grows(folder, made_of, says):  # noqa: F811
     place = tables.place(made(folder))
     schema, codec, block = made_of()

@@ -44,7 +44,7 @@ def test_what_is_refused(tmp_path):
             refused("standby", copy, "--data", data, words=["cannot lock the copy"])
         # Its server is still there.
         refused("take-over", copy, "--data", again, "--from", data, words=["stop the old server first"])
-    refused("take-over", copy, "--data", again, "--from", tmp_path / "none", words=["is not a folder", "without `--from`"], code=2)
+    refused("take-over", copy, "--data", again, "--from", tmp_path / "none", words=["is not a folder", "leave out `--from`"], code=2)
     again.mkdir()
     (again / "mine").write_text("mine")
     refused("take-over", copy, "--data", again, words=["is there and not empty"])

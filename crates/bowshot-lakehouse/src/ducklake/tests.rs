@@ -103,7 +103,7 @@ fn schemas_of_one_number_are_refused_at_once() {
         metadata::listed(&state).map(drop).unwrap_err(),
         metadata::described(&state, &name, 5, 10).map(drop).unwrap_err(),
     ] {
-        assert!(error.to_string().contains("two schemas of the number 7"), "{error}");
+        assert!(error.to_string().contains("two schemas with the id 7"), "{error}");
     }
 }
 

@@ -171,7 +171,7 @@ async fn views_that_multiply_are_refused() {
         assert!(level < 32, "nothing stops it");
     };
     assert_eq!(error.kind(), ErrorKind::LimitReached, "{error}");
-    assert!(error.message().contains("5000 steps"), "{error}");
+    assert!(error.message().contains("5000 operators"), "{error}");
     assert!(level > 5, "view {level} was refused");
     let wide = format!(
         "SELECT count(*) FROM {}",

@@ -41,8 +41,8 @@ fn refusals_say_why() {
     for (sql, says) in [
         ("SELECT * FROM t FOR VERSION AS OF ?", "cannot be a parameter"),
         ("SELECT * FROM t FOR TIMESTAMP AS OF $1", "cannot be a parameter"),
-        ("SELECT * FROM t FOR TIMESTAMP AS OF now()", "is no point in time that is written out"),
-        ("SELECT * FROM t FOR TIMESTAMP AS OF '\u{2}x'", "is no point in time that is written out"),
+        ("SELECT * FROM t FOR TIMESTAMP AS OF now()", "is not a literal timestamp"),
+        ("SELECT * FROM t FOR TIMESTAMP AS OF '\u{2}x'", "is not a literal timestamp"),
         ("DELETE FROM s.t FOR VERSION AS OF 1", "an earlier version of `s.t` cannot be changed"),
         ("UPDATE t VERSION AS OF 1 SET a = 1", "an earlier version of `t` cannot be changed"),
         (
@@ -61,7 +61,7 @@ fn refusals_say_why() {
     }
     for number in ["0b12", "0o8", "0x", "0b1__0", "0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"] {
         let refused = parse(&format!("SELECT {number}"), Dialect::new(DialectName::Ansi), 50);
-        let expected = format!("syntax error: `{number}` is no number");
+        let expected = format!("syntax error: `{number}` is not a number");
         assert_eq!(refused.expect_err(number).to_string(), expected);
     }
 }

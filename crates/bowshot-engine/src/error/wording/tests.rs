@@ -22,7 +22,7 @@ fn messages_speak_sql() {
         ),
         (
             "Cannot coerce arithmetic expression Int64 + Utf8 to valid types",
-            "there is no such operator: bigint + text",
+            "no such operator: bigint + text",
             "cast one side with CAST(… AS type)",
         ),
         ("MyInt64 is no Int64", "MyInt64 is no bigint", ""),
