@@ -4,7 +4,6 @@ use super::Running;
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::record_batch::RecordBatch;
-use serde_json::json;
 use std::sync::Arc;
 
 const STREAM: (&str, &str) = ("content-type", "application/vnd.apache.arrow.stream");
