@@ -126,7 +126,7 @@ mod tests {
             assert!(packed.len() < bytes.len() / 10, "{codec:?}");
             assert_eq!(codec.unpacked(packed.clone(), bytes.len()).unwrap(), bytes, "{codec:?}");
             let error = codec.unpacked(packed.clone(), bytes.len() - 1).unwrap_err();
-            assert!(error.to_string().contains("unpacked"), "{codec:?}: {error}");
+            assert!(error.to_string().contains("decompressed"), "{codec:?}: {error}");
             // Deflate does not tell that something is missing; the rows do.
             let half = codec.unpacked(packed[..packed.len() / 2].to_vec(), 1 << 20);
             let is_told = |error: io::Error| error.kind() != io::ErrorKind::UnexpectedEof;

@@ -267,15 +267,15 @@ mod tests {
             ("'t', from => 3", "takes the name"),
             ("'t', 3, 7, follow => true", "takes the name"),
             ("'t', 3, follow => 1", "takes the name"),
-            ("'t u', 3", "is no name"),
-            ("'a.b.c.d', 3", "is no name"),
-            ("'', 3", "is no name"),
+            ("'t u', 3", "is not a valid table name"),
+            ("'a.b.c.d', 3", "is not a valid table name"),
+            ("'', 3", "is not a valid table name"),
             ("'\"a\u{2}\"', 3", "control characters"),
-            ("'t', -1", "is no version"),
-            ("'t', 1.5", "is no version"),
-            ("'t', $1", "is no version"),
-            ("'t', 3 + 1", "is no version"),
-            ("'t', INTERVAL '1 day'", "is no version"),
+            ("'t', -1", "is neither a table version"),
+            ("'t', 1.5", "is neither a table version"),
+            ("'t', $1", "is neither a table version"),
+            ("'t', 3 + 1", "is neither a table version"),
+            ("'t', INTERVAL '1 day'", "is neither a table version"),
         ] {
             let error = marked(&format!("SELECT * FROM table_changes({arguments})")).unwrap_err();
             assert!(error.contains(part), "{arguments}: {error}");

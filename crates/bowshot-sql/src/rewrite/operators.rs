@@ -75,17 +75,9 @@ fn distinct(left: &Expr, right: &Expr) -> Expr {
 
 impl Operators {
     fn operator(&self, expr: &Expr) -> Result<Option<Expr>> {
-        if let Expr::Function(function) = expr
-            && let Some(cast) = variants::typed_part(function)?
-        {
-            return Ok(Some(cast));
-        }
         match expr {
             Expr::JsonAccess { value, path } => Ok(Some(variants::access(value, path))),
-            Expr::Function(function) if self.0 == DialectName::MySql => mysql::call(function),
-            Expr::Function(function) if self.0 == DialectName::Postgres && is_length(function) => {
-                template::expression("nullif(CAST(n AS INT), 0)", &[("n", expr)]).map(Some)
-            }
+            Expr::Function(function) => self.call(expr, function),
             Expr::Substring { expr, substring_from: Some(from), substring_for, .. }
                 if self.0 == DialectName::MySql =>
             {
@@ -148,6 +140,19 @@ impl Operators {
             },
             Expr::Identifier(name) if self.0 != DialectName::MySql && name.quote_style.is_none() => {
                 variable(&name.value)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn call(&self, expr: &Expr, function: &Function) -> Result<Option<Expr>> {
+        if let Some(cast) = variants::typed_part(function)? {
+            return Ok(Some(cast));
+        }
+        match self.0 {
+            DialectName::MySql => mysql::call(function),
+            DialectName::Postgres if is_length(function) => {
+                template::expression("nullif(CAST(n AS INT), 0)", &[("n", expr)]).map(Some)
             }
             _ => Ok(None),
         }

@@ -259,20 +259,20 @@ mod tests {
         {
             assert_eq!(kind(at(flight, http), true), None);
         }
-        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), true), Some("whoever"));
+        assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), true), Some("no"));
         assert_eq!(kind(at("127.0.0.1:1", "[::]:1"), false), None, "HTTP takes no credentials there");
         let cleartext = Addresses { http_cleartext: true, encrypted: true, ..at("off", "[::]:1") };
         assert_eq!(kind(cleartext, false), Some("passwords,"));
         let pg = Addresses { pg: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
-        assert_eq!(kind(pg, true), Some("whoever"));
+        assert_eq!(kind(pg, true), Some("no"));
         assert_eq!(kind(pg, false), Some("passwords,"));
         let mysql = Addresses { mysql: "0.0.0.0:1".parse().ok(), ..Addresses::default() };
         assert_eq!(kind(mysql, false), Some("passwords,"));
         for (flight, http) in [("0.0.0.0:1", "off"), ("10.0.0.1:1", "127.0.0.1:1")] {
-            assert_eq!(kind(at(flight, http), true), Some("whoever"));
+            assert_eq!(kind(at(flight, http), true), Some("no"));
             assert_eq!(kind(at(flight, http), false), Some("passwords,"));
             let encrypted = Addresses { encrypted: true, ..at(flight, http) };
-            assert_eq!(kind(encrypted, true), Some("whoever"));
+            assert_eq!(kind(encrypted, true), Some("no"));
             assert_eq!(kind(encrypted, false), None);
         }
     }

@@ -17,7 +17,7 @@ fn messages_speak_sql() {
         ),
         (
             "Cast error: Cannot cast string 'x' to value of Int64 type",
-            "`x` is not a value of type bigint",
+            "invalid input syntax for type bigint: `x`",
             "",
         ),
         (
