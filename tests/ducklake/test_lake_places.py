@@ -190,7 +190,7 @@ DAMAGES = {
     "a format": ("UPDATE ducklake_data_file SET file_format = 'orc' WHERE table_id = 1", "`orc`"), "a vector": ("UPDATE ducklake_delete_file SET format = 'puffin' WHERE table_id = 1", "`puffin`"),
     "a key": ("UPDATE ducklake_data_file SET encryption_key = 'abc' WHERE table_id = 1", "encrypted"), "a key of deletes": ("UPDATE ducklake_delete_file SET encryption_key = 'abc' WHERE table_id = 1", "encrypted"),
     "a name mapping": ("UPDATE ducklake_data_file SET mapping_id = 77 WHERE table_id = 1", "77"), "a loop": ("UPDATE ducklake_column SET parent_column = column_id, column_type = 'list' WHERE table_id = 1 AND column_id = 2", None),
-    "a missing file": ("UPDATE ducklake_data_file SET path = 'none.parquet' WHERE table_id = 1", "none.parquet"), "no data path": ("DELETE FROM ducklake_metadata WHERE key = 'data_path'", "files"),
+    "a missing file": ("UPDATE ducklake_data_file SET path = 'none.parquet' WHERE table_id = 1", "none.parquet"), "no data path": ("DELETE FROM ducklake_metadata WHERE key = 'data_path'", "data path"),
     "a folder": ("UPDATE ducklake_data_file SET path = '' WHERE table_id = 1", "not a regular file"), "rows of others": ("INSERT INTO ducklake_inlined_data_tables VALUES (1, 'sqlite_master', 1)", "sqlite_master"),
     "rows that are not there": ("INSERT INTO ducklake_inlined_data_tables VALUES (1, 'ducklake_inlined_data_1_99', 1)", "ducklake_inlined_data_1_99"),
 }
