@@ -52,7 +52,7 @@ def test_who_did_what(tmp_path):
     assert "hunter2" not in (tmp_path / "audit.jsonl").read_text()
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
     found = verify(tmp_path / "audit.jsonl")
-    assert found.returncode == 0 and "whole" in found.stdout, found
+    assert found.returncode == 0 and "complete" in found.stdout, found
     with serving(tmp_path) as server, with_token(server, "root") as root:
         root.execute("SELECT 1")
         root.fetchall()

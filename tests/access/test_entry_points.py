@@ -202,6 +202,7 @@ SESSION = {
     "begin_implicit": "test_entry_points.py: test_a_script_is_one_transaction",
     "end_implicit": "test_entry_points.py: test_a_script_is_one_transaction",
     "in_transaction": "says nothing of tables",
+    "release_after_error": "says nothing of tables",
     "savepoint": "says nothing of tables",
     "end_savepoint": "says nothing of tables",
     "primary_key": "CommandGetPrimaryKeys",
