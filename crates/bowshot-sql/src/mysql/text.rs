@@ -185,7 +185,7 @@ pub fn unescape_byte(escaped: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source_tokens::statement_spans;
+    use crate::script::statement_spans;
 
     #[test]
     fn strings_and_names_are_written_as_they_are_read() {
