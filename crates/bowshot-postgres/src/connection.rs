@@ -169,10 +169,12 @@ impl Connection {
         self.end_implicit(TransactionEnd::Rollback).await?;
         let had_failed = self.failed;
         self.failed = self.session.in_transaction();
+        reply::report(self.wire.out(), Severity::Error, &failure);
         if self.failed && !had_failed {
+            // A cancelled statement may hold its transaction for some time yet.
+            self.wire.flush().await?;
             self.session.release_after_error().await;
         }
-        reply::report(self.wire.out(), Severity::Error, &failure);
         Ok(())
     }
 
