@@ -39,7 +39,10 @@ pub(super) fn is_ours(to: &DataType) -> bool {
 
 /// Whether a cast of one to the other is ours.
 pub(super) fn reads(from: &DataType, to: &DataType) -> bool {
-    from.is_string() && is_ours(to) || numerics::may_lose_all(from, to) || floats::may_overflow(from, to)
+    from.is_string() && is_ours(to)
+        || numerics::may_lose_all(from, to)
+        || numerics::rounds(from, to)
+        || floats::may_overflow(from, to)
 }
 
 /// Texts in a type; where it is tried, what is none is NULL.

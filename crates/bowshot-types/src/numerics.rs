@@ -24,6 +24,17 @@ pub(super) fn may_lose_all(from: &DataType, to: &DataType) -> bool {
         }
 }
 
+/// Whether a cast of decimals drops digits. DataFusion compares a decimal without its cast, and takes 2.40 for more than 2 where its
+/// cast to an integer is compared; it looks through no function.
+pub(super) fn rounds(from: &DataType, to: &DataType) -> bool {
+    let scale = |of: &DataType| match of {
+        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) => Some(*scale),
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => Some(*scale),
+        _ => None,
+    };
+    matches!((scale(from), scale(to)), (Some(from), Some(to)) if to < from)
+}
+
 /// Texts or numbers as decimals; where it is tried, what is none is NULL.
 pub(super) fn values(given: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     let options = CastOptions { safe: tries, ..CastOptions::default() };
