@@ -208,7 +208,9 @@ _WORDS = {"deadline exceeded": "the time for the call is over; allow more with `
 _CONSTRAINTS = re.compile(r"must not be NULL|check constraint|violates", re.IGNORECASE)
 _KEYS = re.compile(r"\b(primary key|unique|key) .*\btwice\b|duplicate key", re.IGNORECASE)
 _VALUES = re.compile(
-    r"divi\w* by zero|is not a value of type|overflow|out of range|does not fit|too (?:long|large) for", re.IGNORECASE
+    r"divi\w* by zero|invalid input syntax|is not a value of type|overflow|out of range|does not fit"
+    r"|too (?:long|large) for",
+    re.IGNORECASE,
 )
 
 

@@ -280,5 +280,7 @@ def parts(name: str) -> list[str]:
         found.append(part[1].replace('""', '"') if part[1] is not None else part[2].lower())
         at = part.end()
     if not 1 <= len(found) <= 3 or name.rstrip().endswith("."):
-        raise ProgrammingError(f"`{name}` is not a valid table name", hint="a name has at most a catalog and a schema before it")
+        raise ProgrammingError(
+            f"`{name}` is not a valid table name", hint="a name has at most a catalog and a schema before it"
+        )
     return found
