@@ -10,9 +10,10 @@ use std::sync::Arc;
 const MAX_PARTS: usize = 4096;
 /// and, as much as one of them, so many rows that were deleted.
 const ROWS_AS_PART: usize = 256;
-/// Segments below one another that are remembered, and how many stay of more.
-const MAX_DEPTH: usize = 64;
-const KEPT_DEPTH: usize = 32;
+/// Segments below one another that are remembered, and how many stay of more. Each commit that changes rows in memory adds one, so that
+/// a transaction finds its rows again after as many commits of others.
+const MAX_DEPTH: usize = 1024;
+const KEPT_DEPTH: usize = 512;
 
 /// See the module: segments whose rows were put one behind the other, in their order.
 #[derive(Debug)]
@@ -51,10 +52,15 @@ impl Parts {
 
     fn bounded(direct: Vec<Part>) -> Self {
         let mut all = Self::new(direct);
-        if all.count > MAX_PARTS || all.depth > MAX_DEPTH {
+        if all.depth > MAX_DEPTH {
             all = all.to_depth(KEPT_DEPTH);
         }
-        if all.count > MAX_PARTS { all.to_depth(1) } else { all }
+        let mut depth = all.depth;
+        while all.count > MAX_PARTS && depth > 1 {
+            depth /= 2;
+            all = all.to_depth(depth);
+        }
+        all
     }
 
     fn new(direct: Vec<Part>) -> Self {
@@ -183,11 +189,11 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut parts = Parts::bounded(vec![part(0, 1000, &[], None)]);
-        for id in 1..200 {
+        for id in 1..2000 {
             parts = Parts::bounded(vec![part(id, 1000, &[], Some(parts))]);
             assert!(parts.depth <= MAX_DEPTH);
         }
-        assert!(parts.have(199) && parts.have(180) && !parts.have(0));
+        assert!(parts.have(1999) && parts.have(1500) && !parts.have(0));
         let wide = |first: u64| (first..first + 3000).map(|id| part(id, 1, &[], None)).collect::<Vec<Part>>();
         let narrow = Parts::bounded(vec![
             part(9000, 3000, &[], Some(Parts::new(wide(0)))),
