@@ -1,11 +1,12 @@
 //! The rows of a materialized view that changes of its tables concern, as plans.
 //!
 //! The rows that came since a version, and those that went, are read where they are stored ([`Table::beyond`]); rows that were only
-//! moved are on both sides and cancel each other ([`crate::execute::row_balance`]). A row of the
-//! query that is new has a row that came, beside rows of the tables as they are now; one that is gone has a row that went, beside
-//! rows of the tables as they were. The keys of these rows are touched: their rows are taken out of the view and computed anew.
+//! moved are on both sides and cancel each other ([`crate::execute::row_balance`]). A row of the query that is new has a row that came,
+//! beside rows of the tables as they are now; one that is gone has a row that went, beside rows of the tables as they were. Where an
+//! outer join gives NULL for a side, a row is also new because of a row of that side that went, and gone because of one that came. The
+//! keys of these rows are touched: their rows are taken out of the view and computed anew.
 
-use super::form::Form;
+use super::form::{Form, input, optional_sides};
 use crate::execute::row_balance::{self, BALANCE};
 use crate::write::change::ADDRESS;
 use crate::write::merge::{ACT, PUT, TAKE};
@@ -15,7 +16,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan, lit};
+use datafusion::logical_expr::{
+    Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, TableScan, lit,
+};
 use std::sync::Arc;
 
 /// Names of the relations in the plans.
@@ -33,11 +36,12 @@ pub(super) struct Source {
     went: Arc<Table>,
 }
 
-/// What takes the place of the table of a scan.
-enum Rows<'a> {
-    Of(&'a Arc<Table>),
-    /// Those of the first that are not balanced by those of the second.
-    More(&'a Arc<Table>, &'a Arc<Table>),
+/// A side of a join, with what its scans read.
+struct Side<'a> {
+    plan: &'a LogicalPlan,
+    sources: &'a [Source],
+    /// Whether the join may give NULL for all its columns.
+    is_optional: bool,
 }
 
 impl Source {
@@ -49,6 +53,26 @@ impl Source {
 
     pub(super) fn has_changed(&self) -> bool {
         self.came.rows() > 0 || self.went.rows() > 0
+    }
+
+    /// The change from now to before.
+    fn undone(&self) -> Self {
+        Self {
+            now: Arc::clone(&self.before),
+            before: Arc::clone(&self.now),
+            came: Arc::clone(&self.went),
+            went: Arc::clone(&self.came),
+        }
+    }
+
+    /// The rows that came. Rows that were moved did not, where they can be counted by all their columns.
+    fn more(&self, scan: &TableScan) -> Result<Option<LogicalPlan>> {
+        let is_counted = || self.came.schema().fields().iter().all(|field| !field.data_type().is_nested());
+        Ok(match (self.came.rows(), self.went.rows()) {
+            (0, _) => None,
+            (_, 1..) if is_counted() => Some(unbalanced(scan, &self.came, &self.went)?),
+            _ => Some(LogicalPlan::TableScan(scan_of(scan, &self.came))),
+        })
     }
 }
 
@@ -63,7 +87,7 @@ pub(super) fn merge(
     view: &Arc<Table>,
 ) -> Result<LogicalPlan> {
     let definition = view.definition().as_ref();
-    if form.grouped.is_none() && sources.iter().all(|source| source.went.rows() == 0) {
+    if only_adds(query, sources)? {
         return put(added(query, sources)?, definition);
     }
     let touched = touched(query, form, sources)?;
@@ -77,17 +101,33 @@ pub(super) fn merge(
     LogicalPlanBuilder::from(gone).union(anew)?.build()
 }
 
-/// The rows that a query without groups has more, where no table has lost any: each scan in its turn reads what came, those
-/// before it what is there now and those behind it what was there.
+/// Whether the changes only add rows to those of a plan.
+fn only_adds(plan: &LogicalPlan, sources: &[Source]) -> Result<bool> {
+    let has_changed = |sources: &[Source]| sources.iter().any(Source::has_changed);
+    match plan {
+        _ if !has_changed(sources) => Ok(true),
+        LogicalPlan::TableScan(_) => Ok(sources.iter().all(|source| source.went.rows() == 0)),
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok(false),
+        LogicalPlan::Join(join) => {
+            let [left, right] = sides(join, sources)?;
+            let side = |side: Side<'_>| -> Result<bool> {
+                Ok(!(side.is_optional && has_changed(side.sources)) && only_adds(side.plan, side.sources)?)
+            };
+            Ok(side(left)? && side(right)?)
+        }
+        _ => only_adds(input(plan).ok_or_else(missing)?, sources),
+    }
+}
+
+/// The rows that a query has more, where changes only add some: each scan in its turn reads what came, those before it what is there
+/// now and those behind it what was there.
 fn added(query: &LogicalPlan, sources: &[Source]) -> Result<LogicalPlan> {
     let changed = sources.iter().enumerate().filter(|(_, source)| source.has_changed());
     let parts = changed.map(|(changed, _)| {
-        reading(query, sources, |at, source| {
-            Rows::Of(match at.cmp(&changed) {
-                std::cmp::Ordering::Less => &source.now,
-                std::cmp::Ordering::Equal => &source.came,
-                std::cmp::Ordering::Greater => &source.before,
-            })
+        reading(query, sources, |at, source| match at.cmp(&changed) {
+            std::cmp::Ordering::Less => &source.now,
+            std::cmp::Ordering::Equal => &source.came,
+            std::cmp::Ordering::Greater => &source.before,
         })
     });
     union(parts.collect::<Result<_>>()?)
@@ -96,19 +136,8 @@ fn added(query: &LogicalPlan, sources: &[Source]) -> Result<LogicalPlan> {
 /// The keys of all rows of the query, or of the rows that it groups, that came or went.
 fn touched(query: &LogicalPlan, form: &Form<'_>, sources: &[Source]) -> Result<LogicalPlan> {
     let below = form.grouped.map_or(query, |grouped| grouped.input.as_ref());
-    let mut parts = Vec::new();
-    for (changed, there) in sources.iter().enumerate().filter(|(_, source)| source.has_changed()) {
-        if there.came.rows() > 0 {
-            parts.push(reading(below, sources, |at, source| {
-                if at == changed { Rows::More(&source.came, &source.went) } else { Rows::Of(&source.now) }
-            })?);
-        }
-        if there.went.rows() > 0 {
-            parts.push(reading(below, sources, |at, source| {
-                if at == changed { Rows::More(&source.went, &source.came) } else { Rows::Of(&source.before) }
-            })?);
-        }
-    }
+    let mut parts = more(below, sources)?;
+    parts.extend(more(below, &undone(sources))?);
     let keys = parts.into_iter().map(|part| {
         let exprs = key_expressions(&part, form)?;
         let named = exprs.into_iter().enumerate().map(|(at, expr)| expr.alias(key_name(at)));
@@ -119,9 +148,78 @@ fn touched(query: &LogicalPlan, form: &Form<'_>, sources: &[Source]) -> Result<L
     LogicalPlanBuilder::from(all).distinct()?.alias(TOUCHED)?.build()
 }
 
+fn undone(sources: &[Source]) -> Vec<Source> {
+    sources.iter().map(Source::undone).collect()
+}
+
+/// Plans of all rows that a plan has now and had not before, and perhaps of others.
+fn more(plan: &LogicalPlan, sources: &[Source]) -> Result<Vec<LogicalPlan>> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let source = sources.first().ok_or_else(missing)?;
+            Ok(source.more(scan)?.into_iter().collect())
+        }
+        LogicalPlan::Join(join) => more_pairs(join, sources),
+        _ => {
+            let input = input(plan).ok_or_else(missing)?;
+            let over = more(input, sources)?.into_iter().map(|rows| {
+                plan.clone().map_children(|_| Ok(Transformed::yes(rows.clone()))).map(|over| over.data)
+            });
+            over.collect()
+        }
+    }
+}
+
+/// The same of a join: rows of a side that are new, with what is beside them; and rows that stand beside NULL now because a row that
+/// stood beside them is gone.
+fn more_pairs(join: &Join, sources: &[Source]) -> Result<Vec<LogicalPlan>> {
+    let [left, right] = sides(join, sources)?;
+    let now = |side: &Side<'_>| reading(side.plan, side.sources, |_, source| &source.now);
+    let mut parts = Vec::new();
+    for (side, other, outer) in [(&left, &right, JoinType::Left), (&right, &left, JoinType::Right)] {
+        let joined = |rows: LogicalPlan, others: LogicalPlan, join_type: JoinType| {
+            let (left, right) = if outer == JoinType::Left { (rows, others) } else { (others, rows) };
+            let joined = Join { left: Arc::new(left), right: Arc::new(right), join_type, ..join.clone() };
+            LogicalPlan::Join(joined).recompute_schema()
+        };
+        for rows in more(side.plan, side.sources)? {
+            let join_type = if other.is_optional { outer } else { JoinType::Inner };
+            parts.push(joined(rows, now(other)?, join_type)?);
+        }
+        let gone = if other.is_optional { more(other.plan, &undone(other.sources))? } else { Vec::new() };
+        for gone in gone {
+            let pairs = joined(now(side)?, gone, JoinType::Inner)?;
+            let columns = side.plan.schema().columns().into_iter().map(Expr::Column);
+            let rows = LogicalPlanBuilder::from(pairs).project(columns)?.build()?;
+            // No literals: the analyzer may give the columns other types.
+            let none = LogicalPlanBuilder::from(other.plan.clone()).filter(lit(false))?.build()?;
+            parts.push(joined(rows, none, outer)?);
+        }
+    }
+    Ok(parts)
+}
+
+fn sides<'a>(join: &'a Join, sources: &'a [Source]) -> Result<[Side<'a>; 2]> {
+    let mut scans = 0;
+    join.left.as_ref().apply(|node| {
+        scans += usize::from(matches!(node, LogicalPlan::TableScan(_)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let (left, right) = sources.split_at_checked(scans).ok_or_else(missing)?;
+    let [left_optional, right_optional] = optional_sides(join.join_type).ok_or_else(missing)?;
+    Ok([
+        Side { plan: join.left.as_ref(), sources: left, is_optional: left_optional },
+        Side { plan: join.right.as_ref(), sources: right, is_optional: right_optional },
+    ])
+}
+
 /// The query over the touched keys alone. Rows are left out before they are grouped.
 fn recomputed(query: &LogicalPlan, form: &Form<'_>, touched: &LogicalPlan) -> Result<LogicalPlan> {
     if form.grouped.is_none() {
+        if let LogicalPlan::Distinct(Distinct::All(rows)) = query {
+            let rows = semi_join(rows.as_ref().clone(), key_expressions(rows, form)?, touched)?;
+            return LogicalPlanBuilder::from(rows).distinct()?.build();
+        }
         return semi_join(query.clone(), key_expressions(query, form)?, touched);
     }
     let narrowed = query.clone().transform_down(|node| {
@@ -200,24 +298,17 @@ fn union(parts: Vec<LogicalPlan>) -> Result<LogicalPlan> {
     all.build()
 }
 
-/// The plan with other rows for its scans, which stand in their order in `sources`.
+/// The plan with other tables for those of its scans, which stand in their order in `sources`.
 fn reading<'a>(
     plan: &LogicalPlan,
     sources: &'a [Source],
-    rows: impl Fn(usize, &'a Source) -> Rows<'a>,
+    table: impl Fn(usize, &'a Source) -> &'a Arc<Table>,
 ) -> Result<LogicalPlan> {
     let mut at = 0;
     let read = plan.clone().transform_down(|node| {
         let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
         let source = sources.get(at).ok_or_else(missing)?;
-        let replaced = match rows(at, source) {
-            Rows::Of(table) => LogicalPlan::TableScan(scan_of(&scan, table)),
-            // Nothing was moved where all rows are on one side.
-            Rows::More(more, less) if less.rows() == 0 || !is_grouped(more) => {
-                LogicalPlan::TableScan(scan_of(&scan, more))
-            }
-            Rows::More(more, less) => unbalanced(&scan, more, less)?,
-        };
+        let replaced = LogicalPlan::TableScan(scan_of(&scan, table(at, source)));
         at += 1;
         Ok(Transformed::new(replaced, true, TreeNodeRecursion::Jump))
     })?;
@@ -226,11 +317,6 @@ fn reading<'a>(
 
 fn scan_of(scan: &TableScan, table: &Arc<Table>) -> TableScan {
     TableScan { source: provider_as_source(table.provider()), ..scan.clone() }
-}
-
-/// Whether rows can be counted by all their columns.
-fn is_grouped(table: &Table) -> bool {
-    table.schema().fields().iter().all(|field| !field.data_type().is_nested())
 }
 
 /// The rows, each once, of which there are more in one table than in another.

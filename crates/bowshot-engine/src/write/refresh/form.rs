@@ -1,4 +1,4 @@
-//! Which queries of materialized views can be computed in part: filters, projections and inner joins of tables of this server,
+//! Which queries of materialized views can be computed in part: filters, projections, joins and DISTINCT of tables of this server,
 //! perhaps grouped.
 
 use crate::catalog::materialized_query::own_table;
@@ -9,8 +9,11 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, JoinType};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, LogicalPlan, Volatility};
 use std::sync::Arc;
+
+/// Each outer join around a table that may give NULL for its columns doubles the plans of what its changes concern.
+const MAX_OUTER_JOINS: usize = 4;
 
 /// What tells which rows of a view a change of its tables concerns.
 #[derive(Debug)]
@@ -31,42 +34,59 @@ impl<'a> Form<'a> {
     pub(super) fn read(query: &'a LogicalPlan) -> Result<Self, String> {
         let grouped = grouped(query)?;
         let mut tables = Vec::new();
-        inputs(grouped.map_or(query, |grouped| grouped.input.as_ref()), &mut tables)?;
+        inputs(grouped.map_or(query, |grouped| grouped.input.as_ref()), 0, &mut tables)?;
         check_expressions(query)?;
         let key = match grouped {
             Some(grouped) => group_columns(query, grouped)?,
-            None => (0..query.schema().fields().len()).collect(),
+            None => all_columns(query),
         };
         check_key(query.schema(), &key)?;
         Ok(Self { tables, grouped, key })
     }
 }
 
-/// The aggregate that only projections, aliases and conditions stand above.
+fn all_columns(plan: &LogicalPlan) -> Vec<usize> {
+    (0..plan.schema().fields().len()).collect()
+}
+
+/// The aggregate that only projections, aliases, conditions and DISTINCT stand above.
 fn grouped(plan: &LogicalPlan) -> Result<Option<&Aggregate>, String> {
     match plan {
         LogicalPlan::Aggregate(grouped) if grouped.group_expr.is_empty() => {
             Err("its query has aggregates without GROUP BY".to_owned())
         }
         LogicalPlan::Aggregate(grouped) => Ok(Some(grouped)),
-        LogicalPlan::Projection(projection) => self::grouped(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => self::grouped(&alias.input),
-        LogicalPlan::Filter(filter) => self::grouped(&filter.input),
-        _ => Ok(None),
+        _ => input(plan).map_or(Ok(None), self::grouped),
     }
 }
 
-/// The tables below the grouping, in the order in which the plan is walked.
-fn inputs(plan: &LogicalPlan, tables: &mut Vec<Arc<Table>>) -> Result<(), String> {
+/// The input of a step that makes other rows of each of its rows alone, or leaves some out.
+pub(super) fn input(plan: &LogicalPlan) -> Option<&LogicalPlan> {
     match plan {
-        LogicalPlan::Projection(projection) => inputs(&projection.input, tables),
-        LogicalPlan::SubqueryAlias(alias) => inputs(&alias.input, tables),
-        LogicalPlan::Filter(filter) => inputs(&filter.input, tables),
-        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
-            inputs(&join.left, tables)?;
-            inputs(&join.right, tables)
+        LogicalPlan::Projection(projection) => Some(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => Some(&alias.input),
+        LogicalPlan::Filter(filter) => Some(&filter.input),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(input),
+        _ => None,
+    }
+}
+
+/// The tables below the grouping, in the order in which the plan is walked; `outer_joins` may give NULL for all of its columns.
+fn inputs(plan: &LogicalPlan, outer_joins: usize, tables: &mut Vec<Arc<Table>>) -> Result<(), String> {
+    if outer_joins > MAX_OUTER_JOINS {
+        return Err(format!("its query has more than {MAX_OUTER_JOINS} outer joins within one another"));
+    }
+    if let LogicalPlan::Distinct(_) = plan {
+        // Of rows that are equal but not the same, which one is left is not known.
+        check_key(plan.schema(), &all_columns(plan))?;
+    }
+    match plan {
+        LogicalPlan::Join(join) => {
+            let [left, right] = optional_sides(join.join_type)
+                .ok_or_else(|| format!("its query has a {} join", join.join_type))?;
+            inputs(&join.left, outer_joins + usize::from(left), tables)?;
+            inputs(&join.right, outer_joins + usize::from(right), tables)
         }
-        LogicalPlan::Join(join) => Err(format!("its query has a {} join", join.join_type)),
         LogicalPlan::TableScan(scan) => match own_table(scan).filter(|_| scan.projection.is_none()) {
             Some(table) if table.definition().is_durable() => {
                 tables.push(table);
@@ -76,7 +96,21 @@ fn inputs(plan: &LogicalPlan, tables: &mut Vec<Arc<Table>>) -> Result<(), String
             None => Err(format!("`{}` is no table of this server, or is read in part", scan.table_name)),
         },
         LogicalPlan::Aggregate(_) => Err("its query groups rows that are grouped already".to_owned()),
-        other => Err(format!("its query has a step `{}`", step_name(other))),
+        _ => match input(plan) {
+            Some(input) => inputs(input, outer_joins, tables),
+            None => Err(format!("its query has a step `{}`", step_name(plan))),
+        },
+    }
+}
+
+/// Whether a join may give NULL for all columns of its left and of its right side. `None` for one that does not have both.
+pub(super) fn optional_sides(join_type: JoinType) -> Option<[bool; 2]> {
+    match join_type {
+        JoinType::Inner => Some([false, false]),
+        JoinType::Left => Some([false, true]),
+        JoinType::Right => Some([true, false]),
+        JoinType::Full => Some([true, true]),
+        _ => None,
     }
 }
 
@@ -161,8 +195,6 @@ fn group_columns(query: &LogicalPlan, grouped: &Aggregate) -> Result<Vec<usize>,
 fn group_position(plan: &LogicalPlan, column: usize) -> Option<usize> {
     match plan {
         LogicalPlan::Aggregate(_) => Some(column),
-        LogicalPlan::Filter(filter) => group_position(&filter.input, column),
-        LogicalPlan::SubqueryAlias(alias) => group_position(&alias.input, column),
         LogicalPlan::Projection(projection) => {
             let mut expr = projection.expr.get(column)?;
             while let Expr::Alias(alias) = expr {
@@ -171,7 +203,7 @@ fn group_position(plan: &LogicalPlan, column: usize) -> Option<usize> {
             let Expr::Column(named) = expr else { return None };
             group_position(&projection.input, projection.input.schema().maybe_index_of_column(named)?)
         }
-        _ => None,
+        _ => group_position(input(plan)?, column),
     }
 }
 
@@ -187,25 +219,8 @@ fn check_key(schema: &DFSchema, key: &[usize]) -> Result<(), String> {
 }
 
 pub(super) fn is_key(data_type: &DataType) -> bool {
-    use DataType::{
-        Binary, BinaryView, Boolean, Date32, Date64, LargeBinary, LargeUtf8, Time32, Time64, Timestamp, Utf8,
-        Utf8View,
-    };
-    data_type.is_integer()
-        || data_type.is_decimal()
-        || matches!(
-            data_type,
-            Boolean
-                | Utf8
-                | LargeUtf8
-                | Utf8View
-                | Binary
-                | LargeBinary
-                | BinaryView
-                | Date32
-                | Date64
-                | Time32(_)
-                | Time64(_)
-                | Timestamp(_, _)
-        )
+    let is_time =
+        data_type.is_temporal() && !matches!(data_type, DataType::Interval(_) | DataType::Duration(_));
+    let is_text = data_type.is_string() || data_type.is_binary();
+    is_text || is_time || data_type.is_integer() || data_type.is_decimal() || *data_type == DataType::Boolean
 }
