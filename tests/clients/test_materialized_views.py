@@ -283,6 +283,23 @@ def test_a_query_that_means_something_else_has_other_rows(sales, before, query, 
     assert sales.rows("EXPLAIN REFRESH MATERIALIZED VIEW meant") == [("nothing", None)]
 
 
+def test_many_changed_rows_are_computed_as_a_whole(sales):
+    counted, copied = "SELECT g, count(*) AS c FROM wide GROUP BY g", "SELECT k, g FROM wide WHERE g < 3"
+    sales.run("CREATE TABLE wide AS SELECT i AS k, i % 7 AS g FROM generate_series(1, 40000) AS r(i)")
+    sales.run(f"CREATE MATERIALIZED VIEW counted AS {counted}", f"CREATE MATERIALIZED VIEW copied AS {copied}")
+    for change, expected in (
+        ("UPDATE wide SET g = g + 1 WHERE k <= 3000", ("incremental", "incremental")),
+        ("INSERT INTO wide SELECT k + 50000, g FROM wide WHERE k <= 20000", ("full", "incremental")),
+        ("UPDATE wide SET g = g + 1 WHERE k <= 12000", ("full", "full")),
+    ):
+        sales.run(change)
+        for view, query, extent in zip(("counted", "copied"), (counted, copied), expected):
+            ((refreshed, reason),) = sales.rows(f"EXPLAIN REFRESH MATERIALIZED VIEW {view}")
+            assert (refreshed, "more than an eighth" in (reason or "")) == (extent, extent == "full")
+            sales.run(f"REFRESH MATERIALIZED VIEW {view}")
+            assert bag(sales.rows(f"SELECT * FROM {view}")) == bag(sales.rows(query))
+
+
 def test_a_view_keeps_the_columns_of_its_query(sales):
     query = "SELECT day, count(*), sum(price) FROM sales GROUP BY day"
     sales.run("CREATE MATERIALIZED VIEW whole AS SELECT day, count(*) AS c, sum(price) AS p FROM sales GROUP BY day")

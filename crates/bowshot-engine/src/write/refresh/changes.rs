@@ -21,6 +21,11 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
+/// Changed rows of a table from which on a full refresh is cheaper: as many as this,
+const MANY_CHANGES: u64 = 10_000;
+/// and more than this part of the table. Rows that OPTIMIZE has moved count: they are compared to find that they are the same.
+const MANY_PART: u64 = 8;
+
 /// Names of the relations in the plans.
 const TOUCHED: &str = "__bowshot_touched";
 const VIEW: &str = "__bowshot_view";
@@ -53,6 +58,12 @@ impl Source {
 
     pub(super) fn has_changed(&self) -> bool {
         self.came.rows() > 0 || self.went.rows() > 0
+    }
+
+    /// Whether so many rows came and went that they cost more than all rows of the table.
+    fn has_many_changes(&self) -> bool {
+        let changed = self.came.rows() + self.went.rows();
+        changed >= MANY_CHANGES && changed > self.now.rows() / MANY_PART
     }
 
     /// The change from now to before.
@@ -99,6 +110,11 @@ pub(super) fn merge(
     let gone = take(semi_join(there, key, &touched)?, &columns)?;
     let anew = put(recomputed(query, form, &touched)?, definition)?;
     LogicalPlanBuilder::from(gone).union(anew)?.build()
+}
+
+/// Whether it is cheaper to compute all rows than those that the changes concern.
+pub(super) fn are_many(query: &LogicalPlan, sources: &[Source]) -> Result<bool> {
+    Ok(sources.iter().any(Source::has_many_changes) && !only_adds(query, sources)?)
 }
 
 /// Whether the changes only add rows to those of a plan.

@@ -213,6 +213,9 @@ impl<'a> Target<'a> {
         if !sources.iter().any(Source::has_changed) {
             return Ok(Ok(None));
         }
+        if changes::are_many(&self.query, &sources).map_err(classify)? {
+            return Ok(Err("more than an eighth of the rows of a table were changed or moved".to_owned()));
+        }
         let rows = changes::merge(&self.query, &form, &sources, self.table).map_err(classify)?;
         plan::allowed::check_size(&rows)?;
         Ok(Ok(Some(rows)))
