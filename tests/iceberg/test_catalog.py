@@ -149,7 +149,7 @@ def test_a_token(s3, warehouse, tmp_path):
             time.sleep(0.3)
             text = refused(database, "SELECT count(*) FROM lake.db.t0", "rejected the credentials", "401")
             assert "wr0ng" not in text and TOKEN not in text
-            assert "refuses" in database.one("SELECT problem FROM system.databases")
+            assert "rejected the credentials" in database.one("SELECT problem FROM system.databases")
 
 
 def test_client_credentials(s3, warehouse, tmp_path):

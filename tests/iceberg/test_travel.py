@@ -66,7 +66,7 @@ def test_a_state_that_has_expired(folder):  # noqa: F811
     changed(tables.place(table), expire)
     with Server(f"t={tables.place(table)}") as server, Database(server) as database:
         refused(database, f"SELECT * FROM t FOR VERSION AS OF {first.snapshot_id}", "has no snapshot")
-        refused(database, f"SELECT * FROM t FOR TIMESTAMP AS OF '{moment(first.timestamp_ms)}'", "no more")
+        refused(database, f"SELECT * FROM t FOR TIMESTAMP AS OF '{moment(first.timestamp_ms)}'", "no longer has the snapshot")
         assert database.one("SELECT count(*) FROM t") == 401
 
 
