@@ -150,8 +150,7 @@ STARTS = {
 
 # Text files, each read anew by every query.
 FILES = {
-    "bowshot": lambda arena: processes.bowshot(arena.tables),
-    "duckdb": lambda arena: in_process("duckdb", "duckdb2", arena.over_files()),
+    **{name: STARTS[name] for name in ("bowshot", "duckdb")},
     "polars": lambda arena: in_process("polars", "polars", arena.over_files()),
 }
 
@@ -167,7 +166,7 @@ DURABLE = {
 
 # Arrow IPC files, or nothing at all, over Flight alone.
 TRANSPORT = {
-    "bowshot": lambda arena: processes.bowshot(arena.tables),
+    "bowshot": STARTS["bowshot"],
     "arrow-cpp-flight": lambda arena: processes.peer(
         "arrow-cpp-flight", "flight-ticket", "arrow_flight_server.py", arena.tables
     ),

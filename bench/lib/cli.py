@@ -31,13 +31,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--only", help="contenders whose label contains this text (for trying out; ratios are left out)")
     made.add_argument(
         "--case",
-        help="cases (of readers, latency, memory, files, transactions, joins, training_readers) whose name contains this text, or one "
-        "of several between `|`",
+        help="cases (of readers, latency, memory, files, transactions, joins, views, training_readers) whose name contains this text, or "
+        "one of several between `|`",
     )
     made.add_argument("--gigabytes", type=float, help="size of `ingest_memory` instead of that of the scale")
     made.add_argument(
         "--rows", type=row_counts,
-        help="numbers of rows, separated by commas, instead of those of the scale (starrocks, employees, lineitem, joins)",
+        help="numbers of rows, separated by commas, instead of those of the scale (starrocks, employees, lineitem, joins, views)",
     )
     made.add_argument(
         "--results", type=pathlib.Path,

@@ -134,7 +134,8 @@ def written(answers: list) -> dict:
     }
 
 
-def medians(answers: list) -> dict:
-    """Medians of every number in the answers."""
+def medians(answers: list, *shown: str) -> dict:
+    """Medians of every number in the answers; of those that are `shown` all values, too."""
     names = [name for name, value in answers[0].items() if isinstance(value, int | float)]
-    return {name: statistics.median(answer[name] for answer in answers) for name in names}
+    values = {f"all_{name}": [round(answer[name], 4) for answer in answers] for name in shown}
+    return {name: statistics.median(answer[name] for answer in answers) for name in names} | values

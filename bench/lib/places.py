@@ -47,8 +47,7 @@ def program(name: str) -> str:
 @contextlib.contextmanager
 def disk_folder(needed_gb: float):
     """A folder for what servers keep, removed afterwards. It has to be on a disk, with room."""
-    file_system = subprocess.run(["stat", "-f", "-c", "%T", str(DISK)], capture_output=True, text=True, check=True)
-    if file_system.stdout.strip() in ("tmpfs", "ramfs"):
+    if file_system(DISK) in ("tmpfs", "ramfs"):
         raise SystemExit(f"{DISK} is in memory: name a folder on a disk in BOWSHOT_BENCH_DISK")
     free_gb = shutil.disk_usage(DISK).free / 1e9
     if free_gb < needed_gb:
@@ -60,8 +59,12 @@ def disk_folder(needed_gb: float):
 
 def disk(folder: pathlib.Path) -> dict:
     """What kind of disk it is: its file system, and how long a synced write takes."""
-    file_system = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=True)
-    return {"file_system": file_system.stdout.strip(), "sync_median_ms": sync_median_ms(folder)}
+    return {"file_system": file_system(folder), "sync_median_ms": sync_median_ms(folder)}
+
+
+def file_system(folder: pathlib.Path) -> str:
+    done = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def sync_median_ms(folder: pathlib.Path) -> float:

@@ -2,6 +2,7 @@
 tuples, `batches` one record batch after the other; `to_parquet` writes a file. A class has the ways that its users have.
 """
 
+import contextlib
 import functools
 import json
 import pathlib
@@ -101,24 +102,26 @@ class Package:
 class AdbcCursor:
     """An ADBC driver through its DBAPI."""
 
-    def table(self, text):
+    @contextlib.contextmanager
+    def executed(self, text):
         with self.connection.cursor() as cursor:
             cursor.execute(text)
+            yield cursor
+
+    def table(self, text):
+        with self.executed(text) as cursor:
             return cursor.fetch_arrow_table()
 
     def pandas(self, text):
-        with self.connection.cursor() as cursor:
-            cursor.execute(text)
+        with self.executed(text) as cursor:
             return cursor.fetch_df()
 
     def batches(self, text):
-        with self.connection.cursor() as cursor:
-            cursor.execute(text)
+        with self.executed(text) as cursor:
             yield from cursor.fetch_record_batch()
 
     def to_parquet(self, text, path):
-        with self.connection.cursor() as cursor:
-            cursor.execute(text)
+        with self.executed(text) as cursor:
             reader = cursor.fetch_record_batch()
             write_parquet(reader.schema, reader, path)
 
@@ -162,30 +165,26 @@ class Duck:
         self.connection = duckdb.connect()
         duckdb_views.create(self.connection, json.loads(uri))
 
+    def query(self, text):
+        return text
+
     def table(self, text):
-        return self.connection.sql(text).to_arrow_table()
+        return self.connection.sql(self.query(text)).to_arrow_table()
 
     def pandas(self, text):
-        return self.connection.execute(text).df()
+        return self.connection.execute(self.query(text)).df()
 
     def batches(self, text):
-        yield from self.connection.sql(text).to_arrow_reader()
+        yield from self.connection.sql(self.query(text)).to_arrow_reader()
 
 
 class Quack(Duck):
     """DuckDB as client of its own protocol, attached once; the query runs on the server."""
 
+    query = staticmethod(duckdb_extensions.ask_quack)
+
     def __init__(self, uri):
         self.connection = duckdb_extensions.connect_to_quack(uri)
-
-    def table(self, text):
-        return super().table(duckdb_extensions.ask_quack(text))
-
-    def pandas(self, text):
-        return super().pandas(duckdb_extensions.ask_quack(text))
-
-    def batches(self, text):
-        yield from super().batches(duckdb_extensions.ask_quack(text))
 
 
 class Chdb:

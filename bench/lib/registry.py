@@ -152,6 +152,10 @@ SCENARIOS = {scenario.name: scenario for scenario in (
         "query of the third day, with the join cache and without.", (SECONDS, P99),
     ),
     Scenario(
+        "views", "Materialized views", "Refreshes against whole computations, dashboards that are answered from views against those that "
+        "are not, and inserts into a table with a view against one without.", (SECONDS, MEDIAN),
+    ),
+    Scenario(
         "scoring", "Rows through a model", "A million rows of 30 columns through an XGBoost model of 100 trees, and single rows over an "
         "open stream: against XGBoost in process and a service that takes JSON.", (SECONDS, MEDIAN, P99, ROWS),
     ),

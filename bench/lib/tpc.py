@@ -93,6 +93,11 @@ def difference(ours: pa.Table, theirs: pa.Table) -> str | None:
         return f"not comparable: {error}"
 
 
+def expect_equal(what: str, ours: pa.Table, theirs: pa.Table) -> None:
+    if wrong := difference(ours, theirs):
+        raise RuntimeError(f"{what}: different answers: {wrong}")
+
+
 def saved(path: pathlib.Path) -> pa.Table:
     table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     return pa.table([digest.unwrapped(column) for column in table.columns], table.schema.names)

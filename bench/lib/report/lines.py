@@ -7,7 +7,7 @@ import pathlib
 from .. import registry
 
 # Our own server without what is measured: the other side of a comparison of ours with ours.
-BASELINES = ("bowshot, cache off", "bowshot alone")
+BASELINES = ("bowshot, cache off", "bowshot, views off", "bowshot alone")
 # Names of contenders that a reader knows by another one.
 NAMES = {"arrow-cpp-flight": "Arrow C++ Flight", "stock-arrow-flight": "arrow-flight in Rust", "DuckDB": "DuckDB in process"}
 

@@ -63,13 +63,14 @@ def measured(target: dict, line) -> float | None:
     """What the line says of the target; None if it says nothing."""
     if "own" in target:
         return line.raw["ratios"].get(target["own"], {}).get("ratio")
-    ours = look_up(line, target["ours"], target["figure"])
+    figure = target.get("figure", "seconds")
+    ours = look_up(line, target["ours"], figure)
     if "peer" not in target:
         return ours / target.get("per", 1) if ours is not None and ours >= 0 else None  # a count below zero was not counted
-    theirs = look_up(line, target["peer"], target["figure"])
+    theirs = look_up(line, target["peer"], figure)
     if not ours or not theirs:
         return None
-    return theirs / ours if "least" in target and registry.is_lower_better(target["figure"]) else ours / theirs
+    return theirs / ours if "least" in target and registry.is_lower_better(figure) else ours / theirs
 
 
 def look_up(line, label: str, figure: str) -> float | None:

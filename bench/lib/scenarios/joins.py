@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 
-from .. import memory, no_hits, places, processes, results
+from .. import asking, memory, no_hits, places, processes, results
 from ..asking import answer, explained, timed, wait_until
 from ..options import Options
 
@@ -73,7 +73,7 @@ def days(rows: int, options: Options) -> None:
         off = stack.enter_context(processes.bowshot({}, str(folder)))
         clients = {ON: flight.connect(on.uri), OFF: flight.connect(off.uri)}
         for day in DAYS[:2]:
-            wait_until_settled(clients[ON], day)
+            no_hits.wait_until_settled(clients[ON], report(day))
             for client in clients.values():
                 ask(client, day)
         write_day(folder, DAYS[2], rows)
@@ -139,28 +139,13 @@ def dashboard(day: int, new: bool = False) -> list:
     if new:
         values = ["min(a.pieces)", "min(a.amount)", "sum(a.pieces)", "max(a.pieces)"]
         filters = ["a.region = 'region 4'", "a.pieces > 60", "b.category = 'category 9'", "a.amount < 0.2"]
-    return [
-        f"SELECT {key}, {value} FROM {joins(day)}" + (f" WHERE {condition}" if at % 2 else "") + f" GROUP BY {key}"
-        for at, key in enumerate(keys)
-        for value, condition in zip(values, filters)
-    ]
+    return asking.dashboard(joins(day), keys, values, filters)
 
 
 def ask(client, day: int) -> None:
     """What is asked every day."""
     for sql in [report(day), groups(day), *dashboard(day)]:
         timed(client, sql)
-
-
-def wait_until_settled(client, day: int) -> None:
-    """Until the files of a day are old enough for their time stamps to tell one version from the next."""
-    known = ("JoinCache: miss", "JoinCache: hit")  # a hit where the day was foretold already
-
-    def is_settled():
-        text = explained(client, report(day))
-        return any(word in text for word in known)
-
-    wait_until(is_settled, FORECAST_TIMEOUT_S, f"the files of {day} are not settled")
 
 
 def wait_for(client, day: int) -> None:
@@ -224,27 +209,10 @@ def record(what: str, axis: str, figures: dict, rows: int, options: Options, **s
 
 
 def dashboards_again(folder: pathlib.Path, off: flight.FlightClient, rows: int, options: Options) -> None:
-    """Every query of the dashboard once, then all of them again, and the answers compared; on a server that keeps results."""
-    queries = dashboard(DAYS[2])
+    """The dashboard once, then again, on a server that keeps results."""
     with processes.bowshot({}, str(folder), kept_results="256MiB") as server:
-        clients = {KEPT: flight.connect(server.uri), OFF: off}
-        first = {label: [answer(client, sql) for sql in queries] for label, client in clients.items()}
-        seconds = {label: [] for label in clients}
-        for _ in range(options.rounds):
-            for label, client in clients.items():
-                start = time.perf_counter()
-                again = [answer(client, sql) for sql in queries]
-                seconds[label].append(time.perf_counter() - start)
-                if any(rows_of(one) != rows_of(other) for one, other in zip(again, first[OFF])):
-                    raise RuntimeError(f"different answers from {label}")
-    figures = {label: {"seconds": statistics.median(all_of)} for label, all_of in seconds.items()}
+        figures = asking.all_in_turn(dashboard(DAYS[2]), {KEPT: flight.connect(server.uri), OFF: off}, options)
     record(AGAIN, "dashboard again", figures, rows, options)
-
-
-def rows_of(table: pa.Table) -> list:
-    """Sums of floating-point numbers depend on the order of their rows."""
-    shown = lambda value: round(value, 3) if isinstance(value, float) else value
-    return sorted(tuple(map(shown, row.values())) for row in table.to_pylist())
 
 
 def short_queries(client, until) -> list:

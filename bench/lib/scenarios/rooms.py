@@ -1,11 +1,10 @@
 """Federated rounds through a room of Bowshot and through a service of FastAPI that takes JSON. `bench/rooms.py` measures."""
 
 import pathlib
-import statistics
 
 from .. import apart, places, results
 from ..options import Options
-from .scoring import JSON
+from .scoring import JSON, seconds
 
 WORKERS = 3
 
@@ -16,15 +15,10 @@ def run(options: Options) -> None:
         words = [f"--workers={WORKERS}", f"--numbers={numbers}", f"--steps={steps}", f"--rounds={options.rounds}"]
         found = apart.client("models", "rooms.py", programs, *words)
         figures = {
-            label: describe(found["times"][way], found["numbers"] * found["workers"])
+            label: seconds(found["times"][way], found["numbers"] * found["workers"])
             for label, way in (("bowshot", "bowshot"), (JSON, "json"))
         }
         results.record(
             "rooms", f"{numbers:,} numbers", figures, options, axes={"numbers": numbers, "workers": WORKERS}, steps=steps,
             client_versions=apart.versions("models"),
         )
-
-
-def describe(all_seconds: list, numbers: int) -> dict:
-    median = statistics.median(all_seconds)
-    return {"seconds": median, "all_seconds": [round(one, 5) for one in all_seconds], "rows_per_second": numbers / median}

@@ -2,6 +2,7 @@
 threads, and by a service of FastAPI that takes JSON. `bench/scoring.py` measures, in an environment of its own."""
 
 import pathlib
+import statistics
 
 from .. import apart, places, results
 from ..options import Options
@@ -15,14 +16,13 @@ def run(options: Options) -> None:
     programs = pathlib.Path(places.program("bowshot")).parent
     words = [f"--rows={rows}", f"--columns={COLUMNS}", f"--trees={TREES}", f"--rounds={options.rounds}"]
     found = apart.client("models", "scoring.py", programs, *words)
-    times, median = found["times"], found["median"]
     settings = {
         "rows": rows, "columns": COLUMNS, "trees": TREES, "threads": found["threads"],
         "client_versions": apart.versions("models"),
     }
     figures = {
-        "bowshot": seconds(times["sql"], median["sql"], rows),
-        XGBOOST: seconds(times["xgboost_matrix"], median["xgboost_matrix"], rows),
+        "bowshot": seconds(found["times"]["sql"], rows),
+        XGBOOST: seconds(found["times"]["xgboost_matrix"], rows),
         JSON: {
             "seconds": rows / found["json_rows_per_second"], "rows": rows,
             "rows_per_second": found["json_rows_per_second"], "scaled_from_rows": found["json_rows"],
@@ -33,8 +33,9 @@ def run(options: Options) -> None:
     results.record("scoring", "single rows", figures, options, axes={"way": "single rows"}, **settings)
 
 
-def seconds(all_seconds: list, median: float, rows: int) -> dict:
-    return {"seconds": median, "all_seconds": [round(one, 4) for one in all_seconds], "rows": rows, "rows_per_second": rows / median}
+def seconds(all_seconds: list, rows: int) -> dict:
+    median = statistics.median(all_seconds)
+    return {"seconds": median, "all_seconds": [round(one, 5) for one in all_seconds], "rows": rows, "rows_per_second": rows / median}
 
 
 def single(found: dict) -> dict:

@@ -37,8 +37,9 @@ def run(options: Options) -> None:
             chosen = arena.choose(CONTENDERS)
             for _, server, contender in chosen:
                 measure.writer(server, contender.reader, [server], action="ingest", table="records", source=source, keep=True)
+            asked = [(label, server, QUERIES[label]) for label, server, _ in chosen]
             for streams in counts:
-                record(f"DoGet{way}", get(chosen, streams, options), streams, rows, arena)
+                record(f"DoGet{way}", get(asked, streams, REPEATS, options), streams, rows, arena)
                 needed = 0 if options.small else NEEDED_BYTES_PER_ROW * rows * streams
                 order = {"action": "put_streams", "source": source, "streams": streams, "needed_bytes": needed}
                 answers = arena.write(chosen, lambda _, order=order: order)
@@ -46,12 +47,10 @@ def run(options: Options) -> None:
                 record(f"DoPut{way}", figures, streams, rows, arena)
 
 
-def get(chosen: list, streams: int, options: Options) -> dict:
-    def once(server, contender):
-        query = QUERIES[contender.label]
-        return measure.client(server, "flight-ticket", action="drain", query=query, streams=streams, repeats=REPEATS)
-
-    answers = measure.in_turn(chosen, options, once)
+def get(contenders: list, streams: int, repeats: int, options: Options) -> dict:
+    """Figures of labels, servers and what they are asked for."""
+    order = {"action": "drain", "streams": streams, "repeats": repeats}
+    answers = measure.in_turn(contenders, options, lambda server, query: measure.client(server, "flight-ticket", query=query, **order))
     return {label: measure.transfer(answers[label]) for label in answers}
 
 

@@ -4,9 +4,10 @@ Bowshot, Arrow C++ Flight (pyarrow) and the stock arrow-flight encoder serve the
 pyarrow, drops every batch, and has one connection a stream.
 """
 
-from .. import data, measure
+from .. import data
 from ..arena import TRANSPORT, Arena
 from ..options import Options
+from .streams import get
 
 ROWS = 4_000_000
 REPEATS = 5
@@ -18,16 +19,7 @@ def run(options: Options) -> None:
     with Arena(options, {"integers": data.arrow("integers", rows)}, starts=TRANSPORT) as arena:
         contenders = [(label, server, QUERIES[label]) for label, server in arena.servers(dict(zip(QUERIES, QUERIES))).items()]
         for streams in (1, 4):
-            compare(contenders, streams, rows, arena)
-
-
-def compare(contenders: list, streams: int, rows: int, arena: Arena) -> None:
-    order = {"action": "drain", "streams": streams, "repeats": REPEATS}
-    answers = measure.in_turn(
-        contenders, arena.options, lambda server, query: measure.client(server, "flight-ticket", query=query, **order)
-    )
-    figures = {label: measure.transfer(answers[label]) for label in answers}
-    arena.record(
-        "transport", f"{streams} stream(s)", figures, rows=rows, columns=data.COLUMNS,
-        axes={"what": "DoGet of 20 integers", "streams": streams},
-    )
+            arena.record(
+                "transport", f"{streams} stream(s)", get(contenders, streams, REPEATS, options), rows=rows, columns=data.COLUMNS,
+                axes={"what": "DoGet of 20 integers", "streams": streams},
+            )

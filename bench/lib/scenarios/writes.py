@@ -4,7 +4,6 @@ file. No side has a key or an index.
 
 import collections
 import dataclasses
-import statistics
 
 import pyarrow as pa
 
@@ -120,14 +119,8 @@ def change(options: Options) -> None:
             return {"action": "change", "rows": rows // SHARE, "update_slice": 2 * turn, "delete_slice": 2 * turn + 1}
 
         answers = arena.write(chosen, order)
-    figures = {label: median_times(answers[label]) for label in answers}
+    figures = {label: measure.medians(answers[label], "update_seconds", "delete_seconds") for label in answers}
     arena.record("change", "1 % by random ids", figures, rows=rows, changed=rows // SHARE, disk=disk, axes={"what": "UPDATE and DELETE"})
-
-
-def median_times(answers: list) -> dict:
-    names = ("update_seconds", "delete_seconds")
-    times = {f"all_{name}": [round(answer[name], 4) for answer in answers] for name in names}
-    return {name: statistics.median(answer[name] for answer in answers) for name in (*names, "server_cpu_s")} | times
 
 
 def ingest_memory(options: Options) -> None:

@@ -1,7 +1,7 @@
 """What the lines of some scenarios must have beside a figure: nobody and nothing may silently be left out."""
 
 from ..latencies import PERCENTILES
-from ..scenarios import files, joins, latency, transactions
+from ..scenarios import files, joins, latency, transactions, views
 
 
 def expect(good: bool, wrong: str) -> None:
@@ -59,6 +59,14 @@ def of_joins(lines: list) -> None:
             expect(len(figures["query_seconds"]) == 22, f"{line['case']}: {len(figures['query_seconds'])} queries")
 
 
+def of_views(lines: list) -> None:
+    """All cases, and dashboards that views answer."""
+    found = {line["axes"]["what"]: line["contenders"] for line in lines}
+    expect(set(found) == set(views.CASES), f"cases: {set(found)}")
+    for what in (views.DASHBOARD, views.JOINS):
+        expect_figures(what, found[what][views.ON], ["answered_from_views"])
+
+
 def of_files(lines: list) -> None:
     """All cases, with the same contenders and equal answers; of the folder how long everything took."""
     found = {line["axes"]["what"]: line for line in lines}
@@ -84,4 +92,4 @@ def of_transactions(lines: list) -> None:
         expect(len(line["contenders"]) in (2, 2 * len(transactions.CLIENTS)), f"{line['case']}: {set(line['contenders'])}")
 
 
-CHECKS = {"latency": of_latency, "files": of_files, "memory": of_memory, "joins": of_joins, "transactions": of_transactions}
+CHECKS = {"latency": of_latency, "files": of_files, "memory": of_memory, "joins": of_joins, "transactions": of_transactions, "views": of_views}
