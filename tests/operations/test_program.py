@@ -134,6 +134,8 @@ def test_sources_and_limits_come_from_the_file(folder):
 
 def test_the_json_log_is_json_from_the_first_line(folder):
     with Server(folder / "orders.csv", arguments=["--log-format", "json"]) as server:
+        # It is ready before it says so.
+        wait_until(lambda: '"ready"' in server.log(), "the log says that it is ready")
         messages = [json.loads(line)["fields"]["message"] for line in server.log().splitlines()]
     assert {"table served", "ready"} <= set(messages)
 
