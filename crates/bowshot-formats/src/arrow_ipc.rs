@@ -59,7 +59,6 @@ pub fn explain(file: &DataFile, error: bowshot_ipc::Error) -> Error {
     }
 }
 
-/// The same for the file at a path.
 pub(crate) fn explain_at(path: &Path, error: bowshot_ipc::Error) -> Error {
     use bowshot_ipc::Error as Map;
     let error = match error {

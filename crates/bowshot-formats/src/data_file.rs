@@ -32,7 +32,6 @@ const SHARED_BYTES: usize = 256 << 10;
 /// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// A file of a table.
 #[derive(Debug)]
 pub struct DataFile {
     number: u64,
@@ -57,7 +56,6 @@ impl DataFile {
         Self::of(path, identity, None, pool)
     }
 
-    /// A file in an object store.
     pub fn remote(file: Arc<RemoteFile>, pool: Arc<HandlePool>) -> Arc<Self> {
         let identity = FileIdentity::of_remote(file.key(), file.content());
         Self::of(file.path().to_path_buf(), identity, Some(file), pool)
@@ -115,7 +113,6 @@ impl DataFile {
         self.identity.size
     }
 
-    /// The file in an object store that this is.
     pub fn as_remote(&self) -> Option<&Arc<RemoteFile>> {
         self.remote.as_ref()
     }
@@ -256,7 +253,6 @@ impl DataFile {
         Ok(bytes.into())
     }
 
-    /// Reads from `start` to the end of the file.
     pub fn reader(self: &Arc<Self>, start: u64) -> FileReader {
         FileReader { file: Arc::clone(self), at: start, chunk: Bytes::new(), fault: Arc::default() }
     }

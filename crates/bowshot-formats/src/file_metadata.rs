@@ -52,7 +52,6 @@ impl FileFacts {
         Self { columns: Arc::new(Schema::empty()), rows: Some(0), detail: Detail::Nothing }
     }
 
-    /// Reads as much of a file as its columns need.
     pub fn read(
         file: &Arc<DataFile>,
         kind: &Kind,
@@ -115,7 +114,6 @@ impl FileFacts {
         matches!(&self.detail, Detail::Json(facts) if facts.is_outgrown())
     }
 
-    /// The lines that scans have left out.
     pub fn rejects(&self) -> Vec<Reject> {
         match &self.detail {
             Detail::Csv(facts) => facts.rejects.list(),
@@ -135,7 +133,6 @@ impl FileFacts {
     }
 }
 
-/// What reading facts needs besides the file.
 #[derive(Debug)]
 pub struct FactSources {
     pub sample_rows: usize,
@@ -165,7 +162,6 @@ impl FactSources {
         }
     }
 
-    /// See the field.
     pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
     }

@@ -18,7 +18,6 @@ const REMOTE_THREADS: usize = 32;
 /// Facts of files that were looked at before, by path.
 pub type KnownFiles = HashMap<PathBuf, (Arc<DataFile>, Arc<FileFacts>)>;
 
-/// What building a snapshot needs besides the listing.
 #[derive(Debug)]
 pub struct Workshop {
     pub sources: FactSources,
@@ -27,7 +26,6 @@ pub struct Workshop {
     pub delta: Arc<SessionState>,
 }
 
-/// The options with which all rows of a file are looked at.
 pub fn of_all_rows(options: &ReadOptions) -> ReadOptions {
     ReadOptions { sample_rows: Some(usize::MAX), ..options.clone() }
 }

@@ -5,7 +5,6 @@ use parking_lot::Mutex;
 /// Lines of which a file keeps the reasons.
 const MAX_REJECTS: usize = 1_000;
 
-/// A line that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
     pub line: u64,
@@ -14,7 +13,6 @@ pub struct Reject {
     pub reason: String,
 }
 
-/// The lines of one file.
 #[derive(Debug, Default)]
 pub struct Rejects(Mutex<Vec<Reject>>);
 

@@ -18,7 +18,6 @@ use std::sync::Arc;
 /// Files as the partitions of a scan have them, and what the planner may believe about all of them.
 pub type Groups = Arc<(Vec<FileGroup>, Statistics)>;
 
-/// A file of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotFile {
     pub data: Arc<DataFile>,

@@ -9,9 +9,7 @@ pub struct TableSummary {
     pub name: String,
     /// Its format, if its files could be read; else empty.
     pub format: &'static str,
-    /// Data files.
     pub files: usize,
-    /// Bytes of the data files.
     pub bytes: u64,
     /// The file or folder.
     pub path: PathBuf,
@@ -31,7 +29,6 @@ pub struct RejectedLine {
     pub line: u64,
     /// The column whose value was wrong, if it was one value.
     pub column: Option<String>,
-    /// That value.
     pub value: Option<String>,
     pub reason: String,
 }

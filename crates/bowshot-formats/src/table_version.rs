@@ -40,7 +40,6 @@ impl TableVersion {
         Self((u128::from(high.finish()) << 64) | u128::from(low.finish()))
     }
 
-    /// The sixteen bytes of the version, for keys.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
@@ -58,11 +57,8 @@ impl fmt::Debug for TableVersion {
     }
 }
 
-/// Which state of a table is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
-    /// The state that this commit of the table made.
     Version(u64),
-    /// The state at this time.
     Time(DateTime<Utc>),
 }

@@ -28,7 +28,6 @@ pub(crate) struct TextReader {
 }
 
 impl TextReader {
-    /// The whole text.
     pub(crate) fn open(file: &Arc<DataFile>, compression: Compression) -> Result<Self, Error> {
         if compression == Compression::Zip {
             return Ok(Self::of(zip::open_only(file)?));

@@ -50,7 +50,6 @@ pub(crate) fn join(batches: &[RecordBatch]) -> Result<Message> {
     Ok(Message { header: parts.message(len).into(), body: pieces.finish(), app_metadata: Bytes::new() })
 }
 
-/// The body of the message so far.
 #[derive(Default)]
 struct Body {
     pieces: Pieces,
@@ -138,7 +137,6 @@ fn validity(parts: &[&ArrayRef], rows: usize) -> Buffer {
     bits.finish().into_inner()
 }
 
-/// The values of boolean columns.
 fn bits(parts: &[ArrayData], rows: usize) -> Buffer {
     let mut bits = BooleanBufferBuilder::new(rows);
     for part in parts {

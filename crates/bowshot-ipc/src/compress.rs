@@ -17,7 +17,6 @@ pub enum Compression {
     None,
     /// LZ4 frames.
     Lz4,
-    /// Zstandard.
     Zstd,
 }
 

@@ -22,14 +22,11 @@ use std::sync::Arc;
 /// [`Decoder::with_max_bytes`] says otherwise.
 const MAX_BYTES: usize = 1 << 30;
 
-/// What one message held.
 #[derive(Debug, Clone)]
 pub enum Decoded {
-    /// The schema that opens the stream.
     Schema(SchemaRef),
     /// Values of a dictionary, kept for the batches that follow.
     Dictionary,
-    /// Rows.
     Batch(RecordBatch),
     /// Nothing: a message without header, which carries metadata of the application only.
     Empty,
@@ -136,7 +133,6 @@ pub(crate) fn read_message(header: &[u8]) -> Result<arrow_ipc::Message<'_>> {
     }
 }
 
-/// What is needed to turn a body into a batch.
 struct Reader<'a> {
     schema: SchemaRef,
     dictionaries: &'a Dictionaries,

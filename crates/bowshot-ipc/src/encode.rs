@@ -30,7 +30,6 @@ bowshot_api::defaults! {
     /// How batches become messages.
     #[derive(Debug, Clone)]
     pub struct EncodeOptions {
-        /// Compression of bodies.
         pub compression: Compression = Compression::None,
         /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
         /// single row does.
@@ -67,12 +66,10 @@ impl Encoder {
         Ok(Self { schema, options, arrow, slow })
     }
 
-    /// The schema of the stream.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The message that opens the stream.
     pub fn schema_message(&mut self) -> Result<Message> {
         Ok(Message { header: schema_header(&self.schema).into(), ..Message::default() })
     }
@@ -119,7 +116,6 @@ impl Encoder {
         Ok(Slices::new(batch, self.options.message_bytes))
     }
 
-    /// The messages of one slice.
     pub(crate) fn encode_slice(&mut self, slice: &RecordBatch) -> Result<Vec<Message>> {
         let dictionary_limit = limit_bytes(self.options.message_bytes);
         let slice = trim_batch(slice, Measure { dictionary_limit })?;

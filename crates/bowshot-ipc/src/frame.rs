@@ -31,7 +31,6 @@ pub struct Message {
 }
 
 impl Message {
-    /// Bytes of the body.
     pub fn body_len(&self) -> usize {
         self.body.iter().map(Bytes::len).sum()
     }

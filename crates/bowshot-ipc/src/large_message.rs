@@ -84,7 +84,6 @@ impl Drop for Turn {
     }
 }
 
-/// What goes out next.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// A batch in messages of the usual size.

@@ -111,13 +111,9 @@ fn text_bytes<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> usize {
 #[derive(Debug)]
 pub(crate) enum ViewData {
     /// All buffers as they are.
-    Whole {
-        /// Their bytes.
-        bytes: usize,
-    },
+    Whole { bytes: usize },
     /// A part of each buffer: views that follow each other usually point to bytes that do.
     Parts {
-        /// Their bytes.
         bytes: usize,
         /// For each buffer the part of it.
         parts: Vec<Range<usize>>,

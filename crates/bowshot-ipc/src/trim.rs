@@ -82,7 +82,6 @@ impl Trim {
         }
     }
 
-    /// Part of a child.
     fn part(&self, values: &ArrayRef, span: &Range<usize>) -> Result<ArrayRef, ArrowError> {
         self.array(&values.slice(span.start, span.len()))
     }

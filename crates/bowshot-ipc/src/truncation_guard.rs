@@ -16,7 +16,6 @@ mod unix {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// An address range that belongs to a map.
     struct Slot {
         /// First address; [`FREE`] and [`TAKEN`] are no addresses of maps.
         start: AtomicUsize,

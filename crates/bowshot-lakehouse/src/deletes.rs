@@ -36,7 +36,6 @@ pub(super) struct Gone {
     pub(super) rows: RecordBatch,
 }
 
-/// The deleted rows of one file, and whose they are.
 #[derive(Debug)]
 pub(super) struct DeletedValues {
     /// Files of this number and later ones have rows that came afterwards.
@@ -70,7 +69,6 @@ pub(super) struct DeletedPlaces {
     of_file: HashMap<String, Vec<(u64, i64)>>,
 }
 
-/// All deleted rows of a table.
 #[derive(Debug, Default)]
 pub(super) struct Deleted {
     pub(super) places: DeletedPlaces,
@@ -99,7 +97,6 @@ impl Count {
 }
 
 impl DeletedPlaces {
-    /// Adds those that a file names.
     pub(super) fn read(
         &mut self,
         file: &Arc<DataFile>,
@@ -131,7 +128,6 @@ impl DeletedPlaces {
         Ok(())
     }
 
-    /// Adds those that a deletion vector has, which lies in these bytes of a file.
     pub(super) fn read_vector(
         &mut self,
         (file, range): (&Arc<DataFile>, Range<u64>),
@@ -157,7 +153,6 @@ impl DeletedPlaces {
     }
 }
 
-/// The places that a deletion vector has, which lies in these bytes of a file.
 pub(super) fn vector_places(
     file: &Arc<DataFile>,
     range: Range<u64>,

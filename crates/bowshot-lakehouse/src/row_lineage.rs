@@ -20,11 +20,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The column with the number of a row.
 pub const ROW_ID: &str = "__bowshot_row_id";
 /// The column with the number of the change that was the last one to change the row; NULL for one that changes with the commit.
 pub const LAST_CHANGE: &str = "__bowshot_last_change";
-/// The column with the place of a row in its file.
 pub const ROW_PLACE: &str = "__bowshot_row_place";
 
 /// The columns that files have: what rows call them, their names in files, and their numbers, which the format reserves
@@ -32,7 +30,6 @@ pub const ROW_PLACE: &str = "__bowshot_row_place";
 const STORED: [(&str, &str, i32); 2] =
     [(ROW_ID, "_row_id", 2_147_483_540), (LAST_CHANGE, "_last_updated_sequence_number", 2_147_483_539)];
 
-/// What the metadata say of the rows of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowLineage {
     /// The number of the first one; of a table whose rows have no numbers yet there is none.
@@ -42,7 +39,6 @@ pub(super) struct RowLineage {
     pub(super) rows: u64,
 }
 
-/// Whether a column is one of these.
 pub fn is_hidden(name: &str) -> bool {
     [ROW_ID, LAST_CHANGE, ROW_PLACE].contains(&name)
 }
@@ -56,14 +52,12 @@ pub(super) fn table_columns() -> [LakeColumn; 2] {
     })
 }
 
-/// The same columns as files have them.
 pub(super) fn file_fields() -> [FieldRef; 2] {
     STORED.map(|(_, name, number)| {
         Arc::new(Field::new(name, DataType::Int64, true).with_metadata(numbered(number)))
     })
 }
 
-/// What rows call a column of a file.
 pub(super) fn name_in_rows(field: &Field) -> &str {
     match STORED.iter().find(|(.., reserved)| number(field) == Some(*reserved)) {
         Some((name, ..)) => name,
@@ -76,7 +70,6 @@ pub(super) fn place_field() -> FieldRef {
     Arc::new(Field::new(ROW_PLACE, DataType::Int64, false))
 }
 
-/// The places of the rows that are not left.
 pub(super) fn deleted_places(left: Option<&RowSelection>) -> RoaringTreemap {
     let (mut places, mut at) = (RoaringTreemap::new(), 0_u64);
     for selector in left.into_iter().flat_map(RowSelection::iter) {

@@ -34,7 +34,6 @@ use roaring::RoaringTreemap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-/// What the metadata of a table say of one moment.
 #[derive(Debug)]
 pub(super) struct LakeSnapshot {
     /// Those of the schema, and behind them those of the lineage of rows, if these have some.
@@ -59,7 +58,6 @@ pub(super) struct Group {
     pub(super) planned: Mutex<Option<(usize, Groups)>>,
 }
 
-/// A data file.
 #[derive(Debug)]
 pub(super) struct LakeFile {
     pub(super) file: SnapshotFile,
@@ -75,7 +73,6 @@ impl LakeFile {
     }
 }
 
-/// The columns that the files of a group have.
 pub(super) fn file_schema(columns: &[LakeColumn], sources: &[Source]) -> SchemaRef {
     let named = |(column, source): (&LakeColumn, &Source)| match source {
         Source::Column(name) => Some(column.field.as_ref().clone().with_name(name)),
@@ -156,7 +153,6 @@ impl TableProvider for LakeTable {
     }
 }
 
-/// What the plans of one scan share.
 struct Scan<'a> {
     state: &'a dyn Session,
     lease: Arc<Lease>,
@@ -164,7 +160,6 @@ struct Scan<'a> {
 }
 
 impl LakeSnapshot {
-    /// Bytes of the data files.
     pub(super) fn bytes(&self) -> u64 {
         self.data().map(|file| file.size()).sum()
     }
@@ -185,7 +180,6 @@ impl LakeSnapshot {
 }
 
 impl LakeTable {
-    /// Whether rows of its files were deleted, and are in the files still.
     pub(super) fn has_deleted_rows(&self) -> bool {
         let groups = &self.snapshot.groups;
         groups
@@ -193,7 +187,6 @@ impl LakeTable {
             .any(|group| !group.gone.is_empty() || group.files.iter().any(|file| file.left.is_some()))
     }
 
-    /// Each data file as a table of its own, with where it is.
     pub(super) fn single_files(&self) -> Vec<(PathBuf, Self)> {
         let one = &|(group, file): (&Group, &Arc<LakeFile>)| {
             let snapshot = LakeSnapshot {
@@ -231,7 +224,6 @@ impl LakeTable {
         Some((deleted_places(file.left.as_ref()), file.lineage?.rows))
     }
 
-    /// Rows that are deleted by their places.
     pub(super) fn deleted_rows(&self) -> usize {
         let files = self.snapshot.groups.iter().flat_map(|group| &group.files);
         files.filter_map(|file| file.left.as_ref()).map(RowSelection::skipped_row_count).sum()
@@ -352,7 +344,6 @@ impl Group {
         Ok(groups)
     }
 
-    /// The same files, of which one alone is read.
     fn alone(&self, file: &Arc<LakeFile>) -> Self {
         Self {
             sources: self.sources.clone(),
@@ -374,7 +365,6 @@ impl Group {
         read
     }
 
-    /// Where a column of the table is among those of the files.
     fn place_in_files(&self, place: usize) -> Option<usize> {
         let is_read = |source: &&Source| !matches!(source, Source::Constant(_));
         self.sources.get(place).filter(is_read)?;

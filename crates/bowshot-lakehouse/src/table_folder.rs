@@ -77,7 +77,6 @@ impl TableFolder {
 }
 
 impl FolderView {
-    /// Where something below the folder is.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::Local(root) if name.is_empty() => root.clone(),
@@ -128,7 +127,6 @@ impl FolderView {
         self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
     }
 
-    /// The same of several, in their order.
     pub(crate) fn find_all(&self, names: &[&str]) -> Vec<Result<ListedFile, Error>> {
         match self {
             Self::Local(_) => names.iter().map(|name| local(self.path(name))).collect(),

@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The memory of one store.
 pub(super) struct Account {
     limit_bytes: u64,
     next_segment: AtomicU64,
@@ -45,12 +44,10 @@ impl Account {
         Self { limit_bytes, next_segment, held, lookups: LookupBudget::new(limit_bytes) }
     }
 
-    /// A number for a new segment.
     pub(super) fn number(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// From now on, no new segment gets a number below this one.
     pub(super) fn begin_at(&self, number: u64) {
         self.next_segment.fetch_max(number, Ordering::Relaxed);
     }

@@ -23,7 +23,6 @@ impl Broken {
         self.what
     }
 
-    /// Why it cannot be read.
     pub fn reason(&self) -> &str {
         &self.reason
     }
@@ -33,7 +32,6 @@ impl Broken {
         Error::Broken { what: self.what, name: name.to_string(), reason: self.reason.clone() }
     }
 
-    /// As the catalog calls what it is.
     pub(super) fn kind(&self) -> &'static str {
         if self.what == What::View { "view" } else { "table" }
     }

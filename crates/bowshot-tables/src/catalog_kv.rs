@@ -35,7 +35,6 @@ impl Notes {
         &self.texts
     }
 
-    /// The same, to hold on to.
     pub(super) fn shared_texts(&self) -> &Arc<BTreeMap<String, String>> {
         &self.texts
     }

@@ -5,7 +5,6 @@ use parking_lot::{Condvar, Mutex};
 use std::mem;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct CommitQueue<T>(Mutex<Queue<T>>);
 

@@ -53,7 +53,6 @@ fn united(store: &TableStore, table: &Table) -> Result<Table, Error> {
     Ok(table.with_segments(segments))
 }
 
-/// Cuts the segments into groups of at most [`UNITED_ROWS`].
 fn groups(segments: impl Iterator<Item = Arc<Segment>>) -> Vec<Vec<Arc<Segment>>> {
     let mut groups: Vec<Vec<Arc<Segment>>> = Vec::new();
     let mut room = 0;

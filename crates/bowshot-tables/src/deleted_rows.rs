@@ -56,7 +56,6 @@ impl DeletedRows {
         u32::try_from(row).is_ok_and(|row| self.rows.contains(row))
     }
 
-    /// These and others.
     pub(super) fn with(&self, others: &[u32]) -> Self {
         let mut rows = RoaringBitmap::clone(&self.rows);
         rows.extend(others);
@@ -90,7 +89,6 @@ impl DeletedRows {
         places.map(number).collect()
     }
 
-    /// For each row of a file of so many whether it is left.
     pub(super) fn left_mask(&self, rows: usize) -> BooleanBuffer {
         let mut left = BooleanBufferBuilder::new(rows);
         left.append_n(rows, true);

@@ -17,12 +17,10 @@ pub struct External {
     pub found: Option<String>,
     /// How they are read, by the names of the options of [`bowshot_formats::read_options::ReadOptions`].
     pub options: Vec<(String, OptionValue)>,
-    /// What the user says about the table.
     pub comment: Option<String>,
 }
 
 impl External {
-    /// The path or pattern that is read.
     pub fn path(&self) -> String {
         if let Some(found) = &self.found {
             return found.clone();
@@ -33,7 +31,6 @@ impl External {
         }
     }
 
-    /// All texts of the options.
     pub(super) fn option_texts(&self) -> impl Iterator<Item = &str> {
         self.options.iter().flat_map(|(name, value)| {
             let mut texts = vec![name.as_str()];

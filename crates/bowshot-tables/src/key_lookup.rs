@@ -48,10 +48,8 @@ type Columns = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, Error>> + Send>;
 /// Whether the statement that makes an index still runs; `None` for a lookup that makes none.
 type Making<'a> = Option<&'a dyn Fn() -> bool>;
 
-/// Rows that were found by their key.
 #[derive(Debug)]
 pub struct FoundRows {
-    /// The columns that were wanted.
     pub rows: RecordBatch,
     /// For each row what [`Table::delete`] takes.
     pub addresses: Vec<u64>,
@@ -448,7 +446,6 @@ impl LookupBudget {
         listed.push(Arc::downgrade(lookups));
     }
 
-    /// Lets go what was not used for a while.
     fn drop_idle(&self) {
         let (now, mut idle) = (self.now(), Vec::new());
         let mut listed = self.listed.lock();

@@ -29,7 +29,6 @@ impl<'a, T> Sides<'a, T> {
     }
 }
 
-/// Something with a name.
 pub(super) trait Node: Clone {
     fn what(&self) -> What;
     /// Stays while the thing changes.
@@ -94,7 +93,6 @@ pub(super) fn are_unchanged(names: &BTreeSet<EntryName>, base: &Snapshot, head: 
     })
 }
 
-/// The tables that `merged` has in another state than the head.
 pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
     let mut found = Vec::new();
     for (catalog, merged) in merged.catalog_states() {
@@ -335,7 +333,6 @@ fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>
     Some(())
 }
 
-/// The rows of a later state that the base does not have.
 fn new_rows(base: &Table, later: &Table) -> Vec<NewRows> {
     let there: HashSet<u64> = base.shared_segments().iter().map(|segment| segment.origin()).collect();
     let unknown = later.shared_segments().iter().filter(|segment| !there.contains(&segment.origin()));

@@ -31,7 +31,6 @@ enum Place {
     Memory(Mutex<HashMap<String, Kept>>),
 }
 
-/// A file in memory.
 #[derive(Debug)]
 struct Kept {
     bytes: Arc<[u8]>,
@@ -43,7 +42,6 @@ impl ModelFiles {
         Self { place: Place::Memory(Mutex::default()) }
     }
 
-    /// Those of a data folder.
     pub(super) fn open(data: &Path) -> Result<Self, Error> {
         let folder = data.join("models");
         make_folder(&folder)?;
@@ -148,7 +146,6 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{ENDING}"))
 }
 
-/// The hash of a file in hexadecimal digits.
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

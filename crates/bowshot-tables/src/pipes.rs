@@ -24,7 +24,6 @@ type Texts = BTreeMap<String, String>;
 /// A note and its text; `None` takes it out.
 type Change = (String, Option<String>);
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pipe {
     /// Tells it from others that have had its name.
@@ -48,7 +47,6 @@ pub struct Pipe {
     pub loaded_us: Option<i64>,
 }
 
-/// One content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipeFile {
     /// Digest of the location and of what tells this content from others.
@@ -105,17 +103,14 @@ impl PipeError {
 }
 
 impl Pipe {
-    /// Whether a note is about a pipe.
     pub fn is_note(key: &str) -> bool {
         key.starts_with(&prefix(&["pipe"]))
     }
 
-    /// The key of its note.
     pub fn key(name: &str) -> String {
         json!(["pipe", name]).to_string()
     }
 
-    /// All pipes by name.
     pub fn all(texts: &Texts) -> Vec<(String, Self)> {
         let named = |(key, text): (&String, &String)| {
             let [_, name]: [String; 2] = serde_json::from_str(key).ok()?;
@@ -124,12 +119,10 @@ impl Pipe {
         below(texts, prefix(&["pipe"])).filter_map(named).collect()
     }
 
-    /// The pipe of a name, if it can be read.
     pub fn find(texts: &Texts, name: &str) -> Option<Self> {
         serde_json::from_str(texts.get(&Self::key(name))?).ok()
     }
 
-    /// Its note after a change.
     pub fn changed(self, name: &str) -> Change {
         let pipe = Self { change: Uuid::new_v4(), ..self };
         (Self::key(name), Some(json!(pipe).to_string()))

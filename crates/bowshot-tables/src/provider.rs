@@ -15,7 +15,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use std::sync::Arc;
 
-/// The rows of a table, with their addresses or without.
 #[derive(Debug)]
 pub(super) struct TableRows {
     table: Arc<Table>,

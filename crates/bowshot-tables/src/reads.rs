@@ -4,7 +4,6 @@ use super::{EntryName, Snapshot, Table};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, Default, Clone)]
 pub struct Reads {
     /// Names under which all must be as it was when the transaction began.
@@ -12,7 +11,6 @@ pub struct Reads {
     pub rows: Vec<SeenRows>,
 }
 
-/// Rows of a table, as they were.
 #[derive(Debug, Clone)]
 pub struct SeenRows {
     pub table: Arc<Table>,

@@ -46,7 +46,6 @@ pub(super) struct TableSource {
     fetch: Option<usize>,
 }
 
-/// Sums over segments.
 #[derive(Debug, Clone)]
 struct Totals {
     rows: u64,
@@ -105,7 +104,6 @@ impl TableSource {
         Ok(fitted(&self.projected_schema, columns.collect::<Result<_>>()?, piece.rows)?)
     }
 
-    /// The rows of some pieces as one batch.
     fn read_together(&self, pieces: &[Piece]) -> Result<RecordBatch> {
         if let [piece] = pieces {
             return self.read(piece);

@@ -55,7 +55,6 @@ pub(super) struct ColumnFacts {
     pub(super) nulls: u64,
 }
 
-/// The rows of a segment, batch by batch.
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
 
 impl Segment {
@@ -136,12 +135,10 @@ impl Segment {
         Some(Some(Arc::new(left).as_rest_of(self, rows)))
     }
 
-    /// The segments that it was made of, if it was.
     pub(super) fn parts(&self) -> Option<&Arc<Parts>> {
         self.parts.as_ref()
     }
 
-    /// See the field.
     pub(super) fn origin(&self) -> u64 {
         self.origin
     }
@@ -167,7 +164,6 @@ impl Segment {
         }
     }
 
-    /// Whether it was made of a segment and perhaps others.
     pub(super) fn is_made_of(&self, other: &Self) -> bool {
         self.parts.as_ref().is_some_and(|parts| parts.have(other.origin))
     }
@@ -187,7 +183,6 @@ impl Segment {
         self.origin == other.origin
     }
 
-    /// The same rows under a new number.
     pub(super) fn again(&self) -> Result<Self, Error> {
         let id = self.account.number();
         match &self.place {
@@ -207,7 +202,6 @@ impl Segment {
         &self.account
     }
 
-    /// What it keeps to find rows by their keys.
     pub(super) fn lookups(&self) -> &Arc<SegmentLookups> {
         &self.lookups
     }
@@ -255,7 +249,6 @@ impl Segment {
         }
     }
 
-    /// The rows in the columns of `schema`.
     pub(super) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
         let left = self.deleted().left(self.stored_rows());
         self.read_selected(schema, BATCH_ROWS, left)

@@ -25,7 +25,6 @@ struct Reserved {
     left: i64,
 }
 
-/// How a column is numbered.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbering {
     /// Of the column's identity.
@@ -38,7 +37,6 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The bound that the numbers go towards.
     fn limit(&self) -> i64 {
         if self.step > 0 { i64::MAX } else { i64::MIN }
     }
@@ -48,7 +46,6 @@ impl Numbering {
         i64::try_from(i128::from(number) + i128::from(self.step) * i128::from(count)).ok()
     }
 
-    /// How many numbers there are from this one on.
     fn remaining(&self, from: i64) -> i64 {
         let distance = i128::from(self.limit()) - i128::from(from);
         let count = distance.checked_div(i128::from(self.step)).map_or(0, |steps| steps + 1);

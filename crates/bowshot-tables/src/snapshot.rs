@@ -9,25 +9,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a name in a schema stands for.
 #[derive(Debug, Clone)]
 pub enum Entry {
-    /// A table with its rows.
     Table(Arc<Table>),
     View(Arc<View>),
-    /// Files under a name.
     External(Arc<External>),
     /// One that the catalog has and that cannot be read.
     Broken(Arc<Broken>),
 }
 
-/// A view: its text, and the names that unqualified names in it stand for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Tells the view from all others, also from earlier ones of the same name.
     #[serde(skip)]
     pub id: Uuid,
-    /// The query, as it was written.
     pub sql: String,
     /// Name of the dialect that it is written in, which is not always that of whoever reads it.
     #[serde(default = "first_dialect")]
@@ -38,7 +33,6 @@ pub struct View {
     pub default_schema: String,
     /// Names of the columns; empty: those of the query.
     pub columns: Vec<String>,
-    /// What the user says about the view.
     pub comment: Option<String>,
 }
 
@@ -109,7 +103,6 @@ impl Snapshot {
         self
     }
 
-    /// The notes that belong to it.
     pub fn notes(&self) -> &Arc<Notes> {
         &self.notes
     }
@@ -247,7 +240,6 @@ impl Snapshot {
         })
     }
 
-    /// What cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = (EntryName, &Arc<Broken>)> {
         self.entries(|entry| match entry {
             Entry::Broken(broken) => Some(broken),
@@ -260,7 +252,6 @@ impl Snapshot {
         self.version
     }
 
-    /// Names of the catalogs, sorted.
     pub fn catalogs(&self) -> Vec<String> {
         self.catalogs.keys().cloned().collect()
     }
@@ -278,12 +269,10 @@ impl Snapshot {
         })
     }
 
-    /// Whether there is such a catalog.
     pub fn has_catalog(&self, catalog: &str) -> bool {
         self.catalogs.contains_key(catalog)
     }
 
-    /// Whether there is such a schema.
     pub fn has_schema(&self, catalog: &str, schema: &str) -> bool {
         self.schema(catalog, schema).is_some()
     }
@@ -293,7 +282,6 @@ impl Snapshot {
         self.schema(catalog, schema).map_or_else(Vec::new, |schema| schema.entries.keys().cloned().collect())
     }
 
-    /// The table or view of this name.
     pub fn entry(&self, name: &EntryName) -> Option<&Entry> {
         self.schema(&name.catalog, &name.schema)?.entries.get(&name.name)
     }
@@ -330,7 +318,6 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Makes an empty schema in a catalog.
     pub fn create_schema(&self, catalog: &str, name: &str) -> Result<Self, Error> {
         if self.has_schema(catalog, name) {
             return Err(Error::Exists { what: What::Schema, name: format!("{catalog}.{name}") });
@@ -367,7 +354,6 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Drops the table or view of this name.
     pub fn without_entry(&self, name: &EntryName) -> Result<Self, Error> {
         let mut changed = self.clone();
         match changed.schema_mut(name)?.entries.remove(&name.name) {

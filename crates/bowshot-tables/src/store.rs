@@ -53,7 +53,6 @@ pub struct TableStore {
     view_usages: ViewUsages,
 }
 
-/// What a store has that outlives the server.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) catalog: Catalog,
@@ -61,7 +60,6 @@ pub(super) struct Folder {
     pub(super) keeper: Keeper,
 }
 
-/// A commit and what became of it.
 #[derive(Debug)]
 struct Request {
     base: Arc<Snapshot>,
@@ -71,7 +69,6 @@ struct Request {
     outcome: Mutex<Option<Result<Arc<Snapshot>, Error>>>,
 }
 
-/// Settings of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// Catalog of names that do not say theirs; always there.
@@ -173,7 +170,6 @@ impl TableStore {
         &self.model_files
     }
 
-    /// Notes how the server's own refresh of a materialized view has ended.
     pub fn note_refresh(&self, view: Uuid, error: Option<String>) {
         self.refresh_failures.note(view, error);
     }
@@ -183,12 +179,10 @@ impl TableStore {
         self.refresh_failures.of(view)
     }
 
-    /// Notes that a query was answered from a materialized view that it does not name.
     pub fn note_answer(&self, view: Uuid) {
         self.view_usages.note(view, |usage| usage.answered += 1);
     }
 
-    /// Notes that the server makes a materialized view by itself.
     pub fn note_made(&self, view: Uuid) {
         self.view_usages.note(view, |usage| usage.by_server = true);
     }
@@ -198,7 +192,6 @@ impl TableStore {
         self.view_usages.of(view)
     }
 
-    /// Forgets the views that are no more.
     pub fn forget_dropped_views(&self) {
         let snapshot = self.snapshot();
         let views = snapshot.tables().filter(|(_, table)| table.definition().materialized.is_some());
@@ -206,7 +199,6 @@ impl TableStore {
         self.view_usages.retain(|view| views.contains(&view));
     }
 
-    /// Whether tables can be durable.
     pub fn has_folder(&self) -> bool {
         self.folder.is_some()
     }

@@ -55,7 +55,6 @@ impl Table {
         Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, changed_version: None, edits }
     }
 
-    /// A table as the catalog has it.
     pub(super) fn restored(
         id: Uuid,
         definition: Definition,
@@ -70,7 +69,6 @@ impl Table {
         self.id
     }
 
-    /// Columns and constraints.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
@@ -140,7 +138,6 @@ impl Table {
         appended
     }
 
-    /// The table without its rows.
     pub fn truncate(&self) -> Self {
         self.with_segments(Vec::new()).with_deleted(self.rows)
     }
@@ -322,7 +319,6 @@ impl Table {
         provider.downcast_ref::<TableRows>().map(TableRows::table)
     }
 
-    /// The rows as a table for DataFusion.
     pub fn provider(self: &Arc<Self>) -> Arc<dyn TableProvider> {
         Arc::new(TableRows::new(Arc::clone(self)))
     }
@@ -333,7 +329,6 @@ impl Table {
         Arc::new(TableRows::addressed(Arc::clone(self), column))
     }
 
-    /// The same table with other rows.
     pub(super) fn with_segments(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut changed =
             Self { segments: Vec::with_capacity(segments.len()), rows: 0, bytes: 0, ..self.clone() };
@@ -381,7 +376,6 @@ impl Table {
         self.segments.iter().any(|segment| !segment.deleted().is_empty())
     }
 
-    /// Where the files are, if the table has some.
     pub(super) fn disk(&self) -> Option<&Disk> {
         self.segments.iter().find_map(|segment| segment.file()).map(StoredFile::disk)
     }

@@ -59,12 +59,10 @@ impl SegmentWriter {
         Self { exclusive: true, ..self }
     }
 
-    /// The table that the rows are for.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// Rows taken so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -97,7 +95,6 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// The segments of all rows, in their order.
     pub async fn finish(mut self) -> Result<Vec<Arc<Segment>>, Error> {
         if self.table.definition().is_durable() {
             if self.collected_rows > 0 {

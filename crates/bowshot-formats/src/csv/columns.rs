@@ -18,7 +18,6 @@ use std::sync::Arc;
 pub(crate) enum Nulls {
     /// The empty text, and in columns that are no text also the words for nothing.
     Usual,
-    /// These.
     Listed(Vec<Vec<u8>>),
 }
 
@@ -29,7 +28,6 @@ impl Nulls {
     }
 }
 
-/// A column of a file on its way to a type.
 pub(super) struct Column {
     values: Values,
     notation: Notation,
@@ -236,7 +234,6 @@ fn huge(text: &[u8], scale: i8, notation: &Notation) -> Option<i128> {
     }
 }
 
-/// Why a column is no array.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub row: usize,

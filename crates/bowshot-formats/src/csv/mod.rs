@@ -320,7 +320,6 @@ impl Opened {
     }
 }
 
-/// What the first rows show.
 struct Sampled {
     guesses: Vec<Guess>,
     nulls: Arc<Nulls>,

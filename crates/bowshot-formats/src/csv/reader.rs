@@ -7,7 +7,6 @@ use std::io::{self, Read};
 
 const FIRST_BYTES: usize = 256 << 10;
 
-/// Why there is no record.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Reading(io::Error),
@@ -150,12 +149,10 @@ impl RecordReader {
         self.record.is_quoted(place)
     }
 
-    /// Values of the record.
     pub(super) fn len(&self) -> usize {
         self.record.len()
     }
 
-    /// Lines before the record.
     pub(crate) fn lines_before(&self) -> u64 {
         self.before
     }

@@ -6,7 +6,6 @@
 
 use super::dialect::Dialect;
 
-/// Where the values of one record are.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     values: Vec<Span>,
@@ -63,7 +62,6 @@ pub(crate) enum Step {
     Broken(Fault),
 }
 
-/// Why a record cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A quoted value has no closing quote.

@@ -108,7 +108,6 @@ impl Rows {
         }
     }
 
-    /// Takes the record into the columns.
     fn take(&mut self) -> Result<(), Error> {
         let width = self.facts.names.len();
         if self.reader.len() > width || self.facts.options.exact {
@@ -249,7 +248,6 @@ pub(super) fn explain(file: &DataFile, fault: &OnceLock<Error>, trouble: &Troubl
     }
 }
 
-/// Names as a table has them.
 pub(super) fn names(found: &[String]) -> Vec<String> {
     header::usable(found)
 }

@@ -38,7 +38,6 @@ pub(crate) struct Doubtful {
     pub columns: usize,
 }
 
-/// The beginning of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample<'a> {
     pub bytes: &'a [u8],
@@ -58,7 +57,6 @@ impl Row {
     }
 }
 
-/// What one way to read the text gives.
 struct Survey {
     dialect: Dialect,
     rows: Vec<Row>,

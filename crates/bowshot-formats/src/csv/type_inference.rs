@@ -40,7 +40,6 @@ enum Candidate {
     Stamp(DateOrder),
 }
 
-/// What is known of a column so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Guess {
     alive: Vec<Candidate>,

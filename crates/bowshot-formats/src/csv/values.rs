@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// In which order a date names its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DateOrder {
     #[default]
@@ -31,7 +30,6 @@ impl DateOrder {
     }
 }
 
-/// How the values of a column are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notation {
     pub decimal: u8,

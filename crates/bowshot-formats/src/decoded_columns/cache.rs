@@ -149,7 +149,6 @@ fn add(used: &AtomicU64, bytes: u64, limit: u64) -> bool {
     used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
-/// How often something was used lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heat {
     uses: u8,

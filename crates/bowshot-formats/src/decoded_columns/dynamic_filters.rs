@@ -51,7 +51,6 @@ fn is_exact(data_type: &DataType) -> bool {
     }
 }
 
-/// How well conditions did so far, in one run of batches.
 #[derive(Debug)]
 pub(super) struct Learned {
     conditions: Vec<Condition>,

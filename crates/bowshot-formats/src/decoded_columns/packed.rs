@@ -21,7 +21,6 @@ const SHORT: usize = 16;
 /// reading those that are there.
 const TEXT_GAIN: usize = 6;
 
-/// The values of a column in a piece of a row group.
 #[derive(Debug)]
 pub(super) enum Piece {
     Whole(ArrayRef),
@@ -53,7 +52,6 @@ enum Distances {
 }
 
 impl Piece {
-    /// Values as they are kept best.
     pub(super) fn new(values: &ArrayRef) -> Self {
         pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), |packed| Self::Packed(Box::new(packed)))
     }

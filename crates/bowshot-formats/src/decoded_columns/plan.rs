@@ -69,7 +69,6 @@ impl MorselPlanner for ColumnPlanner {
     }
 }
 
-/// A file whose footer is known.
 struct Opened {
     open: OpenFile,
     plain: Arc<dyn Morselizer>,

@@ -27,7 +27,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 
-/// A file that is being read.
 #[derive(Clone)]
 pub(super) struct OpenFile {
     pub(super) scan: Arc<Scan>,
@@ -81,7 +80,6 @@ struct Reading {
     left: Option<BooleanBuffer>,
 }
 
-/// A column in one piece.
 enum Values {
     Kept(Pieces, usize),
     Read(ArrayRef),

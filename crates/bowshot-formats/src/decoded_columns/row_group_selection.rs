@@ -32,7 +32,6 @@ use std::sync::Arc;
 /// of the groups that are left can be skipped too.
 const SELECTIVE_SHARE: usize = 4;
 
-/// How a scan reads a file some of whose columns are kept, or worth it.
 pub(super) struct Choice {
     pub(super) kept: Arc<FileColumns>,
     /// Places in the file of the columns that are read.

@@ -23,7 +23,6 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, s
 use datafusion::physical_plan::metrics::{Count, MetricBuilder};
 use std::sync::Arc;
 
-/// A table's way to its kept columns.
 #[derive(Debug, Clone)]
 pub struct ColumnScan {
     cache: Arc<ColumnCache>,

@@ -14,7 +14,6 @@ pub(super) struct Text {
     /// What was written and not read yet.
     text: Vec<u8>,
     at: usize,
-    /// Rows that were written.
     rows: u64,
     /// Rows without a value right above the next one.
     blank: usize,

@@ -143,7 +143,6 @@ fn part(file: &Arc<DataFile>, members: &[Member], path: &str) -> Result<Option<P
     member.map(|member| read(file, member)).transpose()
 }
 
-/// Whether a sheet has a cell with something in it.
 fn has_cells(mut parts: Parts) -> io::Result<bool> {
     loop {
         match parts.next()? {

@@ -6,10 +6,8 @@ use std::borrow::Cow;
 /// Deeper values are refused: nobody writes them, and each level takes some of the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Why there is no value.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The bytes end within it.
     End,
     /// It is no JSON.
     Syntax(&'static str),
@@ -19,7 +17,6 @@ pub(super) enum Trouble {
     Unknown(String),
 }
 
-/// A value that its column cannot take.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub(super) column: String,
@@ -37,7 +34,6 @@ pub(super) struct Quoted<'a> {
     escaped: bool,
 }
 
-/// A place in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -129,7 +125,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The number that begins here.
     pub(super) fn number(&mut self) -> Result<&'a [u8], Trouble> {
         let start = self.at;
         if self.bytes.get(self.at) == Some(&b'-') {

@@ -63,13 +63,10 @@ pub struct JsonFacts {
 pub enum Strange {
     /// All rows are looked at: the number of files that this has happened to.
     Outgrows(Arc<AtomicU64>),
-    /// They are refused.
     Refused,
-    /// Keys are left out.
     LeftOut,
 }
 
-/// How a file is looked at.
 #[derive(Debug, Clone)]
 pub struct Sampling {
     pub rows: usize,
@@ -217,7 +214,6 @@ fn asked(columns: &Fields, options: &ReadOptions) -> HashSet<String> {
         .collect()
 }
 
-/// The shape of the first rows.
 struct Look {
     shape: Shape,
     rows: usize,

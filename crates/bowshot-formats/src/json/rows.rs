@@ -69,14 +69,12 @@ impl Layout {
     }
 }
 
-/// A text, and the error of the file below if reading it failed.
 pub(super) struct Opened {
     pub(super) bytes: Box<dyn Read + Send>,
     pub(super) fault: Arc<OnceLock<Error>>,
     pub(super) start: u64,
 }
 
-/// What the attempt to read a row has come to.
 enum Outcome {
     /// A row, from where to where.
     Row(usize, usize),

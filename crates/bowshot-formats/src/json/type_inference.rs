@@ -27,7 +27,6 @@ pub(super) enum Shape {
 
 static NOTHING: Shape = Shape::Nothing;
 
-/// What is known of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Number {
     negative: bool,
@@ -72,7 +71,6 @@ impl Number {
     }
 }
 
-/// The members of objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Members {
     names: Vec<String>,
@@ -121,7 +119,6 @@ impl Shape {
         names.iter().map(String::as_str)
     }
 
-    /// What elements of a list are.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::List(item) => item,

@@ -26,7 +26,6 @@ pub struct Written {
     pub is_told: bool,
 }
 
-/// The columns of a file.
 pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError> {
     let file = metadata.file_metadata();
     let (leaves, pairs) = (file.schema_descr(), file.key_value_metadata());

@@ -95,7 +95,6 @@ impl NamedSource {
         }
     }
 
-    /// DataFusion's own source.
     pub fn inner(&self) -> &dyn FileSource {
         self.inner.as_ref()
     }

@@ -78,7 +78,6 @@ fn flat_leaves(metadata: &ParquetMetaData, columns: &Schema) -> Vec<Option<usize
     leaves
 }
 
-/// A column with one value in each row.
 struct Column<'a> {
     metadata: &'a ParquetMetaData,
     field: &'a Field,

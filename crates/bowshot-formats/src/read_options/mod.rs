@@ -72,7 +72,6 @@ pub enum Said<T> {
     Some(T),
 }
 
-/// The types of columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Types {
     #[default]
@@ -81,7 +80,6 @@ pub enum Types {
     ByPlace(Vec<DataType>),
 }
 
-/// The value of an option, as a text or a statement has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {
     /// A word, a text or a number.
@@ -107,7 +105,6 @@ impl ReadOptions {
         Ok(options)
     }
 
-    /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

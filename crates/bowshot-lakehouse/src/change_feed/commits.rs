@@ -33,10 +33,8 @@ pub(crate) struct Commit {
     pub(super) changes: Vec<Change>,
 }
 
-/// What a commit has done to a file.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// As the log names it.
     pub(super) path: String,
     /// Values of the columns that files are grouped by; `None` where the log does not say them.
     pub(super) partition: Option<HashMap<String, Option<String>>>,
@@ -56,12 +54,10 @@ pub(super) enum Done {
 }
 
 impl Commit {
-    /// Whether rows of the version before it are among its changes.
     pub(super) fn has_rows_of_before(&self) -> bool {
         self.changes.iter().any(|change| !matches!(change.done, Done::Added(_)))
     }
 
-    /// Whether it says what the columns of the table are from then on.
     pub(crate) fn has_columns(&self) -> bool {
         self.shape.is_some()
     }

@@ -29,13 +29,11 @@ use std::sync::{Arc, Weak};
 const INSERT: &str = "insert";
 const DELETE: &str = "delete";
 
-/// The changes of a range.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(super) schema: SchemaRef,
     pub(super) parts: Vec<Part>,
     pub(super) lease: Mutex<Weak<Lease>>,
-    /// Whether the table had the columns of now in all of the range.
     pub(crate) same_columns: bool,
 }
 
@@ -50,12 +48,10 @@ pub(super) struct Part {
     pub(super) files: Vec<LakeFile>,
 }
 
-/// What building a feed needs.
 #[derive(Debug)]
 pub(crate) struct Building<'a> {
     pub(crate) folder: &'a FolderView,
     pub(crate) workshop: &'a Workshop,
-    /// What the table is now.
     pub(crate) now: &'a Shape,
     /// Its columns, as ordinary reads have them.
     pub(crate) columns: &'a Fields,
@@ -74,7 +70,6 @@ struct Item<'a> {
 }
 
 enum Rows {
-    /// All of them.
     All,
     /// All but those in these places.
     Without(Arc<Vec<u64>>),
@@ -82,7 +77,6 @@ enum Rows {
 }
 
 impl Rows {
-    /// How many it names.
     fn places(&self) -> usize {
         match self {
             Self::All => 0,
@@ -92,7 +86,6 @@ impl Rows {
     }
 }
 
-/// Names of the files that are read, each once.
 #[derive(Default)]
 struct Names {
     all: Vec<String>,
@@ -227,13 +220,11 @@ impl Building<'_> {
         Ok(items)
     }
 
-    /// The files as they are now.
     fn files(&self, names: &[String], known: &mut KnownFiles) -> Result<Vec<LookedAt>, Error> {
         let found = self.folder.find_unless_known(names, known)?;
         look_at(&found, known, (&ReadOptions::default(), self.workshop)).into_iter().collect()
     }
 
-    /// The files, by how they are read.
     fn parts(
         &self,
         items: &[Item<'_>],
@@ -314,7 +305,6 @@ pub fn is_taken(name: &str) -> bool {
     CHANGE_COLUMNS.iter().any(|taken| taken.eq_ignore_ascii_case(name))
 }
 
-/// The columns that changes have beside those of the table.
 pub fn change_fields() -> [FieldRef; 3] {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let types = [(CHANGE_TYPE, DataType::Utf8), (COMMIT_VERSION, DataType::Int64), (COMMIT_TIMESTAMP, time)];
@@ -332,7 +322,6 @@ fn values(item: &Item<'_>) -> Vec<ScalarValue> {
     item.partition.iter().cloned().chain(kind).chain(commit).collect()
 }
 
-/// What a commit has done to rows of a file.
 fn rows(done: &Done, vectors: &mut Vectors<'_>) -> Result<Vec<(Option<&'static str>, Rows)>, Error> {
     Ok(match done {
         Done::Recorded => vec![(None, Rows::All)],

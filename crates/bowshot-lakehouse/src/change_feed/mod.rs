@@ -52,7 +52,6 @@ pub struct ChangeRange {
     pub to: Option<AsOf>,
 }
 
-/// The changes of a table.
 #[derive(Debug)]
 pub struct Changes {
     /// Their rows: the columns of the table, and [`CHANGE_COLUMNS`].

@@ -35,14 +35,12 @@ pub(crate) struct Shape {
     pub(super) unknown: Option<String>,
 }
 
-/// How columns are found in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mapping {
     /// By the names that they have in the table.
     Names,
     /// By names of their own, which stay.
     OwnNames,
-    /// By their numbers.
     Numbers,
 }
 
@@ -78,7 +76,6 @@ impl Shape {
         Ok(Self { columns, partitions: partitions.to_vec(), mapping, keeps_changes, unknown: None })
     }
 
-    /// What the library knows of a version.
     pub(crate) fn of_library(metadata: &Metadata, protocol: &Protocol) -> Result<Self, String> {
         let columns = metadata.parse_schema().map_err(|error| error.to_string())?;
         let shape = Self::new(Arc::new(columns), metadata.partition_columns(), metadata.configuration())?;
@@ -170,7 +167,6 @@ impl Shape {
     }
 }
 
-/// What a column is called in files.
 fn in_files(field: &StructField, mapping: Mapping) -> &str {
     match field.metadata.get(NAME) {
         Some(MetadataValue::String(name)) if mapping != Mapping::Names => name,

@@ -104,7 +104,6 @@ impl Feed {
     }
 }
 
-/// The same columns with the names and types of the table.
 fn under_table_names(files: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
     let there = files.schema();
     let pairs = || there.fields().iter().zip(schema.fields());

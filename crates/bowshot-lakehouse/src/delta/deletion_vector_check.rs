@@ -203,7 +203,6 @@ fn largest(content: &[u8]) -> Result<Option<u64>, String> {
     deletion_bitmap::largest(bitmaps, MAX_DELETED)
 }
 
-/// Magic and bitmaps of the vector at a place of a file.
 fn content(bytes: &[u8], offset: usize, size: u32) -> Option<&[u8]> {
     let is_known = bytes.first() == Some(&VERSION);
     let (length, rest) = bytes.get(offset..).filter(|_| is_known)?.split_first_chunk()?;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct WithoutEmptyTexts {
     pub(crate) inner: Arc<dyn TableProvider>,
-    /// The columns that files are grouped by.
     pub(crate) partitions: Vec<String>,
 }
 

@@ -20,10 +20,8 @@ const FOLDER: &str = "_delta_log";
 const DIGITS: usize = 20;
 /// Bytes of an entry that are read at once for the time in it; it stands in the first line.
 const FIRST_BYTES: u64 = 64 << 10;
-/// Bytes of one entry of a log.
 pub(crate) const MAX_ENTRY_BYTES: u64 = 128 << 20;
 
-/// A log at one moment.
 #[derive(Debug)]
 pub(crate) struct Log {
     folder: FolderView,
@@ -68,7 +66,6 @@ impl Written {
     }
 }
 
-/// What is read of the first line of an entry.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FirstLine {
@@ -164,7 +161,6 @@ impl Log {
         found.map(|_| number).ok_or_else(|| self.not_kept(number))
     }
 
-    /// The first version that was written at a time or later.
     fn first_from(&self, time: DateTime<Utc>) -> Result<u64, Error> {
         // Entries have whole milliseconds.
         let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1_000_000));
@@ -186,7 +182,6 @@ impl Log {
         self.folder.find_all(&names)
     }
 
-    /// The folder of the table.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path("")
     }
@@ -200,7 +195,6 @@ impl Log {
         self.numbers.first() == Some(&0) || self.checkpoints.iter().any(|checkpoint| *checkpoint <= number)
     }
 
-    /// The error for a version that is not there.
     pub(crate) fn not_kept(&self, number: u64) -> Error {
         self.no_state(format!("has no version {number}"))
     }
@@ -217,7 +211,6 @@ impl Log {
         find(&self.folder, number, &entry_name(number))
     }
 
-    /// The number of the last entry that was written until then.
     fn last_until(&self, time_ms: i64) -> Result<Option<u64>, Error> {
         let place = self.written_before(time_ms.saturating_add(1))?;
         Ok(place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
@@ -247,7 +240,6 @@ impl Log {
         within.map_or_else(|| Ok(self.written()?.of(number)), Ok)
     }
 
-    /// When the entries were written, by the times of their files. Blocks.
     pub(crate) fn written(&self) -> Result<&Written, Error> {
         if let Some(known) = self.written.get() {
             return Ok(known);
@@ -271,7 +263,6 @@ pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
     is_of_log && (name == "_last_checkpoint" || (bytes == 0 && is_checkpoint()))
 }
 
-/// Whether an object is an entry of a log.
 pub(crate) fn is_entry(name: &str) -> bool {
     let name = name.rsplit_once('/').filter(|(folder, _)| folder.ends_with(FOLDER)).map(|(_, name)| name);
     name.and_then(split).is_some_and(|(_, kind)| kind == "json")

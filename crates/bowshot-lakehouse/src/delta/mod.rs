@@ -41,7 +41,6 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use url::Url;
 
-/// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
 
 /// One such table, looked at again when its log has grown.
@@ -75,7 +74,6 @@ struct Loaded {
     shape: Result<Arc<Shape>, String>,
 }
 
-/// What the changes of a range are made of.
 struct Range {
     view: FolderView,
     commits: Vec<Commit>,
@@ -121,7 +119,6 @@ impl DeltaFolder {
         self.earlier(&mut state, as_of, name).await
     }
 
-    /// The changes of the table in a range.
     pub(crate) async fn changes(&self, range: ChangeRange) -> Result<Changes, Error> {
         let mut feed = self.feed(range).await;
         // What a listing shows may be gone by now, as in `look`.
@@ -197,7 +194,6 @@ impl DeltaFolder {
         Error::Unsupported { path: self.folder.path(), detail }
     }
 
-    /// Number of the data files.
     pub(crate) async fn files(&self) -> Result<usize, Error> {
         let mut state = self.state.lock().await;
         Ok(self.look(&mut state).await?.0.files)
@@ -270,7 +266,6 @@ impl DeltaFolder {
         })
     }
 
-    /// The folder and its log as they are now.
     async fn log(&self) -> Result<(FolderView, Log), Error> {
         let folder = self.folder.clone();
         let see = move || {
@@ -378,7 +373,6 @@ impl Loaded {
     }
 }
 
-/// The error for a file that the log names for a change.
 fn removed(path: &Path) -> Error {
     let detail = "it was removed, and the queried changes are in it".to_owned();
     let hint = "VACUUM removes files of earlier versions: query later ones, or raise `delta.deletedFileRetentionDuration` of the table";

@@ -62,7 +62,6 @@ impl Registered {
         Ok(Self { objects, url, runtime: Arc::clone(runtime) })
     }
 
-    /// What all names in the store begin with.
     pub(crate) fn prefix(&self) -> Path {
         Path::from(self.objects.number.to_string())
     }
@@ -76,7 +75,6 @@ impl Drop for Registered {
 }
 
 impl DeltaObjects {
-    /// Has the store show what a view does, from now on.
     pub(crate) fn show(&self, view: &RemoteView) {
         let objects = view.objects().into_iter();
         let objects = objects.filter(|(name, object)| !misleads(name, object.size)).collect();

@@ -12,7 +12,6 @@ const MAX_DECODINGS: usize = 4;
 /// Characters of a file name in the descriptor of deleted rows; what comes before is a folder.
 const ENCODED_UUID: usize = 20;
 
-/// The folder of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Root<'a> {
     /// On this machine, without links in its path.

@@ -23,7 +23,6 @@ pub(super) const MAX_TEXT: usize = 16 << 10;
 /// Versions of the format that are known.
 const VERSIONS: [&str; 4] = ["0.3", "0.4", "1.0", "1.1"];
 
-/// An open catalog.
 #[derive(Debug)]
 pub(super) struct Catalog {
     path: PathBuf,
@@ -145,7 +144,6 @@ impl State<'_> {
         has_table(&self.transaction, name).map_err(|error| failed(self.path, &error))
     }
 
-    /// The names of the columns of a table.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, Error> {
         let of_sqlite = |error: rusqlite::Error| failed(self.path, &error);
         let mut query = self
@@ -267,7 +265,6 @@ pub(super) fn too_slow(path: &Path) -> Error {
     }
 }
 
-/// What SQLite says of a catalog.
 pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
     let (kind, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => return other_kind(path),

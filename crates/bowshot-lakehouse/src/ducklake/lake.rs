@@ -33,7 +33,6 @@ type Known = (Arc<LakeSnapshot>, TableVersion);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuckLakePlace {
-    /// What it is called here.
     pub name: String,
     /// The file of SQLite.
     pub catalog: PathBuf,
@@ -66,7 +65,6 @@ struct Slot {
     pause: Option<Instant>,
 }
 
-/// What was read of a table last.
 #[derive(Debug, Default)]
 struct Loaded {
     /// Without the rows of the catalog itself, which are in the snapshot.
@@ -74,10 +72,8 @@ struct Loaded {
     known: KnownFiles,
 }
 
-/// What a name means in a catalog.
 enum Found {
     Nothing,
-    /// What it meant before.
     Known(Known),
     Described(Box<Described>, Moment),
 }
@@ -98,7 +94,6 @@ impl DuckLake {
         })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.place.name
     }
@@ -141,7 +136,6 @@ impl DuckLake {
         Ok(found.map(|table| Arc::new(table) as Arc<dyn TableProvider>))
     }
 
-    /// Its newest snapshot.
     pub async fn newest(self: &Arc<Self>) -> Result<AsOf, bowshot_api::Error> {
         let lake = Arc::clone(self);
         let looking =
@@ -367,7 +361,6 @@ impl DuckLake {
     }
 }
 
-/// Whether a table is made of the same at two snapshots.
 fn is_same(one: &Described, other: &Described) -> bool {
     let Described {
         table,
@@ -408,7 +401,6 @@ fn version(catalog: &Path, described: &Described, snapshot: &LakeSnapshot) -> Ta
     TableVersion::of(said.into_iter().chain(files), &ReadOptions::default())
 }
 
-/// Hashes what is written to it.
 struct Said(Sha256);
 
 impl Write for Said {

@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What loading one state of a table needs.
 pub(super) struct Loading<'a> {
     /// The catalog, which errors name.
     pub(super) catalog: &'a Path,
@@ -56,7 +55,6 @@ impl Loading<'_> {
         )
     }
 
-    /// The table as it is scanned.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let columns = Columns::of(&self.described.columns).map_err(|unknown| self.unsupported(unknown))?;
         let fields: Vec<_> = columns.columns.iter().map(|column| Arc::clone(&column.field)).collect();
@@ -72,7 +70,6 @@ impl Loading<'_> {
         Roots::new(self.catalog, &self.described.data_path, self.named).map_err(|detail| self.outside(detail))
     }
 
-    /// The data files, by how they are read.
     fn groups(&self, columns: &Columns, known: &mut KnownFiles) -> Result<Vec<Group>, Error> {
         let roots = self.roots()?;
         let found = self.described.files.iter().map(|file| self.found_data(&roots, file));
@@ -101,7 +98,6 @@ impl Loading<'_> {
         Ok(groups)
     }
 
-    /// Where the columns of the table are in a file.
     fn sources(
         &self,
         columns: &Columns,

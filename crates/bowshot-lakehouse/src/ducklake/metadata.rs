@@ -21,7 +21,6 @@ const MAX_SNAPSHOTS: usize = 1_000_000;
 /// Which rows of the catalog's tables count at the snapshot `?1`.
 const AT: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
 
-/// A table by its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LakeName {
     pub(super) schema: String,
@@ -66,7 +65,6 @@ pub(super) struct ColumnRow {
     pub(super) parent: Option<i64>,
 }
 
-/// A data file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FileRow {
     pub(super) id: i64,
@@ -80,7 +78,6 @@ pub(super) struct FileRow {
     pub(super) partition: Vec<(i64, Option<String>)>,
 }
 
-/// A file of deleted places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DeleteRow {
     pub(super) file: i64,
@@ -132,7 +129,6 @@ fn named<T>(
     })
 }
 
-/// A schema at a snapshot.
 struct Schema {
     name: String,
     path: LakePath,

@@ -8,13 +8,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// How deep types are nested.
 const MAX_DEPTH: usize = 32;
 
 /// Key and value of Arrow's canonical extension for UUIDs.
 const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
 
-/// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) columns: Vec<LakeColumn>,

@@ -24,7 +24,6 @@ use std::sync::Arc;
 /// Manifests that are read at once where that means to wait for a network.
 const PARALLEL_MANIFESTS: usize = 16;
 
-/// What reading one state needs.
 pub(super) struct Loading<'a> {
     pub(super) folder: &'a FolderView,
     pub(super) metadata: &'a TableMetadata,
@@ -36,7 +35,6 @@ pub(super) struct Loading<'a> {
     pub(super) max_files: usize,
 }
 
-/// The columns of a state.
 struct Wanted<'a> {
     columns: &'a [LakeColumn],
     /// Nested fields whose values of before they were added are not NULL.
@@ -147,7 +145,6 @@ impl Loading<'_> {
         })
     }
 
-    /// Files that metadata name, to be read from here.
     fn open(&self, names: &[&String]) -> Result<Vec<Arc<DataFile>>, Error> {
         let below = names.iter().map(|name| self.below(name)).collect::<Result<Vec<String>, Error>>()?;
         let below: Vec<&str> = below.iter().map(String::as_str).collect();
@@ -187,7 +184,6 @@ impl Loading<'_> {
         Ok(Entry { partition, ..entry })
     }
 
-    /// The data files, by how they are read.
     fn groups(
         &self,
         entries: &[Entry],

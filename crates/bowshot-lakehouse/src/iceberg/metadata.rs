@@ -14,12 +14,10 @@ use std::sync::Arc;
 
 /// Bytes of a metadata file; a larger one is refused.
 pub(super) const MAX_BYTES: u64 = 32 << 20;
-/// The folder of metadata files.
 const FOLDER: &str = "metadata";
 /// Bytes of the file that says which number is current.
 const MAX_HINT_BYTES: u64 = 64;
 
-/// What is read of a metadata file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct TableMetadata {
@@ -45,7 +43,6 @@ pub(super) struct TableMetadata {
     refs: HashMap<String, Reference>,
 }
 
-/// The name of a state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reference {
@@ -87,7 +84,6 @@ pub(super) enum NestedType {
     Map { key_id: i32, key: Box<IcebergType>, value_id: i32, value: Box<IcebergType>, value_required: bool },
 }
 
-/// A state of the table.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Snapshot {
@@ -117,7 +113,6 @@ struct PartitionSpec {
     fields: Vec<PartitionField>,
 }
 
-/// What files are grouped by.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PartitionField {
@@ -172,17 +167,14 @@ impl TableMetadata {
         found.map(Some).ok_or_else(|| format!("its current snapshot {current} does not exist"))
     }
 
-    /// The state of this number, if it is kept.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Snapshot> {
         self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id)
     }
 
-    /// The number of the state that a branch or a tag names.
     pub(super) fn referenced_state(&self, name: &str) -> Option<u64> {
         u64::try_from(self.refs.get(name)?.snapshot_id).ok()
     }
 
-    /// What files of a specification are grouped by.
     pub(super) fn partitions(&self, spec: i32) -> &[PartitionField] {
         let found = self.partition_specs.iter().find(|known| known.spec_id == spec);
         let found = found.map(|spec| &spec.fields).or(self.partition_spec.as_ref());
@@ -223,7 +215,6 @@ pub(super) fn newest(folder: &FolderView, pool: &Arc<HandlePool>) -> Result<Stri
     }
 }
 
-/// The number that a file says, if there is one.
 fn hint(folder: &FolderView, pool: &Arc<HandlePool>) -> Option<u64> {
     let bytes = folder.read(&format!("{FOLDER}/version-hint.text"), MAX_HINT_BYTES, pool).ok()?;
     String::from_utf8(bytes).ok()?.trim().parse().ok()

@@ -7,7 +7,6 @@ use chrono::{DateTime, SecondsFormat};
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// States that errors name.
 const MOST_NAMED: usize = 5;
 
 /// The state of this number, or the one that was current at this time.

@@ -30,7 +30,6 @@ const TEMPORARY: &str = ".tmp";
 /// The digest of a file's address and content.
 pub(super) type FileKey = [u8; 16];
 
-/// A block of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct BlockId {
     pub(super) file: FileKey,
@@ -108,7 +107,6 @@ impl RangeCache {
         Ok(cache)
     }
 
-    /// Bytes that are kept.
     pub(super) fn bytes(&self) -> u64 {
         self.state.lock().bytes
     }

@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What all clients share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) io: Io,
@@ -56,7 +55,6 @@ pub struct Client {
     pub(super) fetches: Fetches,
 }
 
-/// What was asked of a bucket, and what came.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) requests: AtomicU64,
@@ -118,7 +116,6 @@ impl Client {
         self.pool.to(location)
     }
 
-    /// What is known of an object.
     pub(super) async fn head(&self, location: &Location) -> Result<ObjectMeta, Fault> {
         let options = || GetOptions { head: true, ..GetOptions::default() };
         let ask = || async {

@@ -21,7 +21,6 @@ pub struct Listing {
     odd: Vec<String>,
 }
 
-/// What one folder holds.
 #[derive(Debug, Default)]
 pub struct Level<'a> {
     pub files: Vec<(&'a str, &'a ObjectMeta)>,

@@ -256,7 +256,6 @@ impl RemoteTable {
         self.source.client.pool.in_force()
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.source.url.shown(&self.location)
     }

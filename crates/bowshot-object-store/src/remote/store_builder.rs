@@ -252,7 +252,6 @@ impl<'a> Said<'a> {
         Ok((Stores { once, patient }, endpoint + &account))
     }
 
-    /// The endpoint that somebody has named.
     fn endpoint(&self) -> Option<String> {
         let variables: &[&str] = match self.url.scheme {
             Scheme::S3 => &ENDPOINTS_OF_S3,

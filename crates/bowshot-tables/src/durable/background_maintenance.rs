@@ -225,7 +225,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes the checkpoints that are due. To be called outside of any runtime.
     pub(super) fn write_checkpoints(&self, folder: &Folder) {
         let checkpoints: Vec<_> = self.todo.lock().checkpoints.drain().collect();
         for (table, version) in checkpoints {
@@ -278,7 +277,6 @@ impl Keeper {
         [(Work::FewRows, few_rows), (Work::Files, files)].into_iter().filter_map(is_due).collect()
     }
 
-    /// Forgets old versions of the tables that have changed.
     fn trim(&self, store: &TableStore, snapshot: &Snapshot, folder: &Folder) {
         if self.todo.lock().trimmed.is_some_and(|last| last.elapsed() < TRIM_EVERY) {
             return;

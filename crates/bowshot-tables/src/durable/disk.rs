@@ -218,7 +218,6 @@ impl Disk {
         Ok(copies)
     }
 
-    /// Whether a query reads a file.
     pub(super) fn is_read(&self, path: &Path) -> bool {
         self.users.lock().get(path).is_some_and(|users| users.slot.is_read())
     }
@@ -232,7 +231,6 @@ impl Disk {
         removed
     }
 
-    /// Removes the folder of a table that is not there any more.
     pub(super) fn remove_folder(&self, table: Uuid) -> Result<(), Error> {
         let folder = self.folder(table);
         self.made.lock().remove(&table);
@@ -243,7 +241,6 @@ impl Disk {
         }
     }
 
-    /// Whether there are folders of tables.
     pub(crate) fn has_tables(&self) -> Result<bool, Error> {
         let is_table = |path: &PathBuf| {
             path.file_name().is_some_and(|name| Uuid::parse_str(&name.to_string_lossy()).is_ok())
@@ -282,7 +279,6 @@ impl Disk {
     }
 }
 
-/// Our files in the folder of a table and its log that are not among these.
 fn orphans_of(folder: &Path, files: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     let log = folder.join("_delta_log");
     let in_log = if log.is_dir() { listed(&log)? } else { Vec::new() };

@@ -34,7 +34,6 @@ pub(crate) struct StoredFile {
     slot: Arc<Slot>,
 }
 
-/// What all segments that have the same file share.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     /// Locked while somebody looks at the file.
@@ -51,7 +50,6 @@ pub(crate) struct Look {
 }
 
 impl StoredFile {
-    /// A file that was just written.
     pub(super) fn written(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
         Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(false)))
     }
@@ -229,7 +227,6 @@ impl StoredFile {
         })))
     }
 
-    /// The file as a scan takes it.
     pub(crate) fn planned(&self, schema: &Schema, values: Vec<ScalarValue>) -> Result<SnapshotFile, Error> {
         let Look { data, facts } = self.look()?;
         Ok(SnapshotFile::of_parquet(data, facts, schema, values))

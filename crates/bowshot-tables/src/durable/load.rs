@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What the catalog has.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// `None` in a new data folder.
@@ -43,7 +42,6 @@ impl Leftovers {
         self.dropped.iter().copied().collect()
     }
 
-    /// Whether something of the catalog cannot be read.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.doubtful
     }
@@ -83,7 +81,6 @@ impl Leftovers {
     }
 }
 
-/// Where loaded rows go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shelf<'a> {
     pub(super) disk: &'a Arc<Disk>,
@@ -129,7 +126,6 @@ impl SegmentRow {
     }
 }
 
-/// Reads everything that is there now.
 pub(crate) fn load(
     catalog: &Catalog,
     disk: &Arc<Disk>,
@@ -331,7 +327,6 @@ fn notes(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> 
     Ok(notes.into_iter().collect())
 }
 
-/// All rows of a query.
 pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,

@@ -20,7 +20,6 @@ use uuid::Uuid;
 pub(crate) struct Persisted {
     /// The tables that it made, redefined, or gave other files, as they are now: what others must be shown.
     pub(crate) changed: Vec<Arc<Table>>,
-    /// The tables that it dropped.
     pub(crate) dropped: Vec<Uuid>,
 }
 
@@ -380,7 +379,6 @@ fn edits(old: Option<&Table>, table: &Table) -> Edits {
     table.edits().minus(old.map(Table::edits).unwrap_or_default())
 }
 
-/// What the history calls the step.
 fn operation(old: Option<&Table>, table: &Table) -> &'static str {
     let edits = edits(old, table);
     match old {

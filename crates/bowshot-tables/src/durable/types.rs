@@ -66,7 +66,6 @@ fn map_type(key: FieldRef, value: FieldRef) -> DataType {
     DataType::Map(Arc::new(Field::new("key_value", entries, false)), false)
 }
 
-/// A durable type as Delta's schema names it.
 pub(super) fn to_json(data_type: &DataType) -> Option<Value> {
     Some(match data_type {
         DataType::Boolean => json!("boolean"),
@@ -105,7 +104,6 @@ pub(super) fn to_json(data_type: &DataType) -> Option<Value> {
     })
 }
 
-/// A column as Delta's schema has it.
 pub(super) fn field_to_json(field: &Field, comment: Option<&str>) -> Option<Value> {
     let metadata = comment.map_or_else(|| json!({}), |comment| json!({"comment": comment}));
     Some(json!({

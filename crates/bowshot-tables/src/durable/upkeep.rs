@@ -35,7 +35,6 @@ pub struct Optimized {
 pub struct Vacuumed {
     /// Versions that are forgotten.
     pub versions: usize,
-    /// Files that were removed.
     pub files: usize,
 }
 
@@ -48,7 +47,6 @@ pub(super) enum Work {
     Files,
 }
 
-/// Bytes of the files that have deleted rows.
 pub(super) fn bytes_with_deleted_rows(table: &Table) -> u64 {
     let segments = table.shared_segments().iter().filter(|segment| !segment.deleted().is_empty());
     segments.map(|segment| segment.bytes()).sum()

@@ -129,7 +129,6 @@ impl IcebergCatalog {
     }
 }
 
-/// The writer, with the rows in its files.
 pub(super) async fn written(
     writer: RowWriter,
     rows: BoxStream<'static, Result<RecordBatch>>,
@@ -176,7 +175,6 @@ async fn snapshot(mut append: Append, now: Writable) -> Result<(Append, TableSta
     .await
 }
 
-/// A change as a catalog is asked for it: the snapshot, if the branch is where it was.
 fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState, &Value)) -> Value {
     json!({
         "identifier": {"namespace": namespace, "name": table},

@@ -27,7 +27,6 @@ const LARGE: CatalogFault = CatalogFault::Large("more than 64 MiB of names");
 
 type Result<T> = std::result::Result<T, CatalogFault>;
 
-/// What a listing may still take.
 #[derive(Debug)]
 struct Budget {
     begun: Instant,
@@ -65,7 +64,6 @@ impl Budget {
     }
 }
 
-/// The pages of one list.
 #[derive(Debug, Default)]
 struct Pages {
     next: Option<String>,

@@ -28,7 +28,6 @@ pub(super) fn parts(schema: &str) -> Option<Vec<String>> {
     is_namespace(&parts).then_some(parts)
 }
 
-/// The path of something below another.
 pub(super) fn path<'n>(base: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut path = base.strip_suffix('/').unwrap_or(base).to_owned();
     for name in names {

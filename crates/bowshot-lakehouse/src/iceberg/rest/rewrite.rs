@@ -71,7 +71,6 @@ impl IcebergCatalog {
 }
 
 impl IcebergRewrite {
-    /// Each file as a table.
     pub fn files(&self) -> Vec<Arc<dyn TableProvider>> {
         self.files.iter().map(|(_, file)| Arc::clone(file) as Arc<dyn TableProvider>).collect()
     }
@@ -90,7 +89,6 @@ impl IcebergRewrite {
         .await
     }
 
-    /// All of them as one table.
     pub fn table(&self) -> Arc<dyn TableProvider> {
         Arc::clone(&self.read)
     }
@@ -105,7 +103,6 @@ impl IcebergRewrite {
         gone <= of / MOST_OF_FILE && self.places.saturating_add(rows) <= MOST_IN_PLACE
     }
 
-    /// Deletes rows of a file by their places.
     pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
         let missing = || Error::internal("rows of a missing file were to be deleted");
         let (path, table) = self.files.get(file).ok_or_else(missing)?;

@@ -55,7 +55,6 @@ impl Service {
         Ok(Self { settings, client, prefix: Mutex::default(), token: Mutex::default() })
     }
 
-    /// How long an answer is waited for.
     pub(super) fn timeout(&self) -> Duration {
         self.client.timeout()
     }
@@ -70,7 +69,6 @@ impl Service {
         answer.map(|answer| parsed(&answer)).transpose()
     }
 
-    /// The same with all of its metadata.
     pub(super) async fn whole_table(
         &self,
         namespace: &[String],
@@ -116,7 +114,6 @@ impl Service {
         self.change(&["namespaces", &namespace, "tables"], Method::PostJson(new.to_string().into())).await
     }
 
-    /// See [`Service::create_table`].
     pub(super) async fn create_namespace(&self, namespace: &[String]) -> Result<()> {
         let new = json!({"namespace": namespace, "properties": {}});
         self.change(&["namespaces"], Method::PostJson(new.to_string().into())).await
@@ -131,7 +128,6 @@ impl Service {
         self.change(&["namespaces", &namespace, "tables", table], Method::Delete).await
     }
 
-    /// See [`Service::drop_table`].
     pub(super) async fn drop_namespace(&self, namespace: &[String]) -> Result<()> {
         self.change(&["namespaces", &namespace.join(SEPARATOR)], Method::Delete).await
     }
@@ -141,7 +137,6 @@ impl Service {
         accepted(&self.send(method, (url, MAX_TABLE_BYTES, None)).await?)
     }
 
-    /// The address of something in the catalog.
     pub(super) async fn address(&self, names: &[&str]) -> Result<Url> {
         let prefix = self.prefix().await?;
         let names = prefix.iter().map(String::as_str).chain(names.iter().copied());
@@ -263,7 +258,6 @@ impl Service {
     }
 }
 
-/// Whether a change is there.
 fn accepted(answer: &Answer) -> Result<()> {
     match answer.status {
         200..=299 => Ok(()),

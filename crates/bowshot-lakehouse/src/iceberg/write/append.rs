@@ -73,7 +73,6 @@ impl Append {
         Ok(Some(Self { id, target, files, manifest, partitions, bytes, removed, lists: Vec::new() }))
     }
 
-    /// The rows that are added.
     pub(in super::super) fn rows(&self) -> u64 {
         self.added().1.unsigned_abs()
     }
@@ -82,7 +81,6 @@ impl Append {
         self.id
     }
 
-    /// Files and rows that are added.
     fn added(&self) -> (i64, i64) {
         let Some(ManifestFile { files: [files, ..], rows: [rows, ..], .. }) = &self.manifest else {
             return (0, 0);

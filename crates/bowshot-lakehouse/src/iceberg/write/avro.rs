@@ -60,7 +60,6 @@ impl Encoder {
     }
 }
 
-/// A file that is being made in memory.
 #[derive(Debug)]
 pub(super) struct Container {
     bytes: Vec<u8>,

@@ -46,7 +46,6 @@ pub(in super::super) struct RowWriter {
     written: Vec<WrittenFile>,
 }
 
-/// Rows of one partition.
 #[derive(Debug)]
 struct Waiting {
     partition: Vec<ScalarValue>,
@@ -83,7 +82,6 @@ pub(in super::super) struct WrittenFile {
     pub(in super::super) range: Option<(i64, i64)>,
 }
 
-/// What a statement has written.
 pub(super) type Written = (Target, NewFiles, Vec<WrittenFile>);
 
 impl RowWriter {
@@ -121,7 +119,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Closes the last files.
     pub(super) fn finish(mut self) -> Result<Written> {
         if let Some(file) = self.open.take() {
             self.finish_file(file, Vec::new())?;
@@ -189,7 +186,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Writes a file for each partition that has rows.
     fn write_waiting(&mut self) -> Result<()> {
         self.waiting_bytes = 0;
         for Waiting { partition, rows } in std::mem::take(&mut self.waiting).into_values() {

@@ -105,7 +105,6 @@ impl Expiry {
     }
 }
 
-/// The snapshots that stay.
 fn retained(state: &TableState, since: i64, now: i64) -> HashSet<i64> {
     let mut retained = HashSet::new();
     let mut ancestors = HashMap::new();
@@ -207,7 +206,6 @@ impl Files {
     }
 }
 
-/// The files that count in manifests.
 fn add_entries(
     manifests: &HashMap<String, ManifestFile>,
     files: &mut HashSet<String>,

@@ -25,7 +25,6 @@ enum WriteFolder {
     Remote(ObjectFolder),
 }
 
-/// A file that is being written.
 #[derive(Debug)]
 pub(super) enum Sink {
     Local(BufWriter<File>),

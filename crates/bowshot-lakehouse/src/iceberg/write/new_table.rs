@@ -10,11 +10,9 @@ use bowshot_api::{Error, Reason, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The version of a table for which none is asked.
 const DEFAULT_VERSION: u32 = 2;
 /// The first version that has types of nanoseconds.
 const WITH_NANOSECONDS: u32 = 3;
-/// Number of the first partition field.
 const FIRST_PARTITION: i64 = 1000;
 const UUID: &str = "arrow.uuid";
 
@@ -25,7 +23,6 @@ pub struct NewPartition {
     pub column: String,
 }
 
-/// A table that is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTable<'a> {
     pub columns: &'a Schema,

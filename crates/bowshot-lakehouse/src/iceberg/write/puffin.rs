@@ -9,7 +9,6 @@ const MAGIC: &[u8; 4] = b"PFA1";
 /// The number of the column that vectors are about: the places of rows (Iceberg specification, "Reserved Field IDs").
 const POSITION: i32 = 2_147_483_645;
 
-/// A file that is being made in memory.
 #[derive(Debug)]
 pub(super) struct PuffinFile {
     bytes: Vec<u8>,

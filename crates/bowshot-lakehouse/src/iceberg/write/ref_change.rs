@@ -4,7 +4,6 @@ use super::table_state::TableState;
 use bowshot_api::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-/// One change of a name.
 #[derive(Debug, Clone)]
 pub enum ReferenceChange {
     /// For the current state, or that of a number.

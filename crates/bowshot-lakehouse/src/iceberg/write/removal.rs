@@ -63,7 +63,6 @@ struct Writing<'a> {
 }
 
 impl Removal<'_> {
-    /// Where a file of a manifest is read from.
     fn place(&self, file: &WrittenFile) -> Result<PathBuf> {
         let name = paths::below(&file.path, &self.state.metadata.location, self.folder);
         let name = name.map_err(|outside| FileError::corrupt(&self.folder.path(""), outside))?;

@@ -10,7 +10,6 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One change of the columns of a table.
 #[derive(Debug, Clone)]
 pub enum ColumnChange {
     Add { column: FieldRef, if_not_exists: bool },

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 /// Number below the first partition field.
 const BEFORE_FIRST: i64 = 999;
 
-/// One change of what rows are partitioned by.
 #[derive(Debug, Clone)]
 pub enum PartitionChange {
     /// One more value, which may have a name.

@@ -13,12 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What to back up, and how.
 #[derive(Debug, Clone)]
 pub struct Backup {
     /// The data folder; a server may be using it.
     pub data: PathBuf,
-    /// The folder to make.
     pub into: PathBuf,
     /// Which files it may share.
     pub share: Share,
@@ -37,7 +35,6 @@ pub enum Share {
     With(PathBuf),
 }
 
-/// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// The moment of the state, as RFC 3339 has it.
@@ -45,7 +42,6 @@ pub struct Copied {
     pub tables: usize,
     /// Files, the manifest not counted.
     pub files: usize,
-    /// Their bytes.
     pub bytes: u64,
     /// Bytes of those that are shared.
     pub shared_bytes: u64,

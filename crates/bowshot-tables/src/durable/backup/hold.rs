@@ -49,7 +49,6 @@ struct Listed {
     files: BTreeSet<String>,
 }
 
-/// Removes what a killed backup has left in a data folder.
 pub(crate) fn remove_abandoned_holds(data: &Path) {
     remove_abandoned(&data.join(HOLDS), PREFIX);
 }
@@ -303,7 +302,6 @@ pub(in crate::durable) fn models(catalog: &Connection) -> rusqlite::Result<BTree
     Ok(notes.into_iter().filter_map(hash).collect())
 }
 
-/// Whether a relative name stays below its folder.
 pub(super) fn is_below(name: &str) -> bool {
     let path = PathBuf::from(name);
     !name.is_empty() && path.components().all(|part| matches!(part, std::path::Component::Normal(_)))

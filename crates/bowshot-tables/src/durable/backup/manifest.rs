@@ -22,7 +22,6 @@ const CHUNK: usize = 1 << 20;
 #[serde(deny_unknown_fields)]
 pub(in crate::durable) struct Manifest {
     format: u32,
-    /// Version of the program that wrote it.
     program: String,
     /// The moment of the state, as RFC 3339 has it.
     pub(in crate::durable) taken: String,
@@ -31,7 +30,6 @@ pub(in crate::durable) struct Manifest {
     pub(in crate::durable) files: BTreeMap<String, Listed>,
 }
 
-/// A file of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::durable) struct Listed {
@@ -49,7 +47,6 @@ impl Manifest {
         folder.join(MANIFEST).exists()
     }
 
-    /// Reads that of a backup.
     pub(in crate::durable) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(MANIFEST);
         let text = match fs::read_to_string(&path) {
@@ -81,7 +78,6 @@ impl Manifest {
         written.map_err(|error| Error::file("write", &path, error))
     }
 
-    /// Bytes of all files.
     pub(super) fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.bytes).sum()
     }

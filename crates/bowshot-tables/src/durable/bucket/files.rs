@@ -13,7 +13,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use uuid::Uuid;
 
-/// What the catalog has of a table.
 #[derive(Debug)]
 struct Known {
     version: u64,
@@ -58,7 +57,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Whether [`Self::make_whole`] was done for a table.
     pub(super) fn is_whole(&self, table: Uuid) -> bool {
         self.whole.lock().contains(&table)
     }
@@ -156,7 +154,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Removes everything of a table that was dropped.
     pub(in crate::durable) fn remove_table(&self, table: Uuid) -> Result<(), Error> {
         self.check_ours()?;
         let there = self.objects.list(&table.to_string())?;

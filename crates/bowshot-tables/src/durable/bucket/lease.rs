@@ -13,7 +13,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The object.
 const OWNER: &str = "bowshot-owner.json";
 
 /// Made when it is needed first.
@@ -57,7 +56,6 @@ struct Owner {
 }
 
 impl Bucket {
-    /// Takes the place, as far as the store answers.
     pub(super) fn take(&self, objects: &ObjectFolder, catalog: &Catalog) -> Result<(), Error> {
         let taken = taken(objects, catalog);
         let mut claim = self.claim.lock();
@@ -98,7 +96,6 @@ pub(in crate::durable) fn forget(copy: &Connection) -> rusqlite::Result<()> {
     if is_there(copy)? { copy.execute("DELETE FROM bucket", []).map(drop) } else { Ok(()) }
 }
 
-/// The run that has the place now.
 fn taken(objects: &ObjectFolder, catalog: &Catalog) -> Result<Uuid, Error> {
     let not_ours = |reason: &str| Error::NotOurs { address: objects.address(), reason: reason.to_owned() };
     let note = catalog.read(Note::read)?;

@@ -44,10 +44,8 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 /// Names that wait to be removed; what is more is found at the next start.
 const MAX_UNNEEDED: usize = 100_000;
 
-/// Where the files of durable tables are, beside the data folder.
 #[derive(Debug, Clone)]
 pub struct TablesPlace {
-    /// The place in an object store.
     pub folder: ObjectFolder,
     /// Bytes that copies of files may take on this machine.
     pub cache_bytes: u64,
@@ -154,7 +152,6 @@ impl Bucket {
         }
     }
 
-    /// Removes the files that nobody needs.
     pub(super) fn remove_unneeded(&self) -> Result<(), Error> {
         let names = std::mem::take(&mut *self.unneeded.lock());
         if names.is_empty() {
@@ -191,7 +188,6 @@ impl Bucket {
         }
     }
 
-    /// What a table is called, for errors.
     fn name_of(&self, table: Uuid) -> Option<String> {
         let store = self.store.get()?.upgrade()?;
         let snapshot = store.snapshot();

@@ -44,7 +44,6 @@ pub(crate) fn start(store: &Arc<TableStore>) {
     }
 }
 
-/// What was looked at.
 #[derive(Debug, Default)]
 struct Look {
     /// Once in each run.

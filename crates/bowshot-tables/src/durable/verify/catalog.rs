@@ -13,7 +13,6 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the catalog says of files.
 pub(super) struct Known {
     /// By id.
     pub(super) tables: BTreeMap<String, KnownTable>,

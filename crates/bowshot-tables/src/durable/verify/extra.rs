@@ -74,7 +74,6 @@ fn listed(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Names of all files below a folder.
 pub(super) fn all_files(folder: &Path) -> Result<BTreeSet<String>, Error> {
     let mut found = BTreeSet::new();
     let mut folders = vec![String::new()];

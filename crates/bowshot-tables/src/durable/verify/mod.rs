@@ -34,12 +34,10 @@ pub enum Depth {
     Rows,
 }
 
-/// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// A file below the folder, or a table.
     pub place: String,
-    /// What is wrong with it.
     pub problem: String,
     pub remedy: &'static str,
 }
@@ -55,10 +53,8 @@ pub enum Kind {
     Backup,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Of what.
     pub kind: Kind,
     pub faults: Vec<Fault>,
     /// What the server puts right by itself.
