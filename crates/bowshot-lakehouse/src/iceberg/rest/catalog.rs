@@ -79,9 +79,6 @@ struct Known {
 
 impl IcebergCatalog {
     /// Nothing is asked yet.
-    ///
-    /// # Errors
-    /// `Invalid` for settings that cannot be used.
     pub fn new(
         settings: IcebergSettings,
         (remotes, workshop): (&Arc<Remotes>, &Arc<Workshop>),
