@@ -1,9 +1,9 @@
 //! What a table is, apart from its rows.
 
+use crate::model_files::sha256;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -156,7 +156,7 @@ pub struct Materialized {
 
 impl Materialized {
     pub fn digest(meaning: &str) -> String {
-        Sha256::digest(meaning).iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(meaning.as_bytes())
     }
 }
 

@@ -172,22 +172,12 @@ impl Error {
 
     fn reason(&self) -> Option<Reason> {
         Some(match self {
-            Self::Missing { what, .. } => match what {
-                What::Catalog => Reason::UndefinedCatalog,
-                What::Schema => Reason::UndefinedSchema,
-                What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
-                    return None;
-                }
-            },
-            Self::Exists { what, .. } => match what {
-                What::Catalog => Reason::DuplicateCatalog,
-                What::Schema => Reason::DuplicateSchema,
-                What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
-                    return None;
-                }
-            },
+            Self::Missing { what: What::Catalog, .. } => Reason::UndefinedCatalog,
+            Self::Missing { what: What::Schema, .. } => Reason::UndefinedSchema,
+            Self::Missing { what: What::Table | What::View, .. } => Reason::UndefinedTable,
+            Self::Exists { what: What::Catalog, .. } => Reason::DuplicateCatalog,
+            Self::Exists { what: What::Schema, .. } => Reason::DuplicateSchema,
+            Self::Exists { what: What::Table | What::View, .. } => Reason::DuplicateTable,
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
             Self::Exhausted { .. } => Reason::SequenceLimit,

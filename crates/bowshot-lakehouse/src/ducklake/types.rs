@@ -3,15 +3,13 @@
 use super::super::columns::{LakeColumn, number, numbered};
 use super::metadata::ColumnRow;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::common::ScalarValue;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
 const MAX_DEPTH: usize = 32;
-
-/// Key and value of Arrow's canonical extension for UUIDs.
-const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
 
 #[derive(Debug)]
 pub(super) struct Columns {
@@ -110,7 +108,7 @@ pub(super) fn value(text: &str, data_type: &DataType) -> Result<ScalarValue, Str
 fn field(row: &ColumnRow, children: &Children<'_>, depth: usize) -> Result<FieldRef, String> {
     let mut metadata = numbered(number_of(row)?);
     if row.data_type == "uuid" {
-        metadata.insert(EXTENSION.0.to_owned(), EXTENSION.1.to_owned());
+        metadata.insert(EXTENSION.to_owned(), UUID.to_owned());
     }
     let data_type = data_type(row, children, depth)?;
     Ok(Arc::new(Field::new(&row.name, data_type, true).with_metadata(metadata)))

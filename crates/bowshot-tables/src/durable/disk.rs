@@ -290,7 +290,7 @@ fn orphans_of(folder: &Path, files: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, E
 }
 
 /// The log of a table is written after its first commit.
-fn is_committed(folder: &Path) -> Result<bool, Error> {
+pub(super) fn is_committed(folder: &Path) -> Result<bool, Error> {
     let log = folder.join("_delta_log");
     let is_entry = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
     Ok(log.is_dir() && listed(&log)?.iter().any(is_entry))

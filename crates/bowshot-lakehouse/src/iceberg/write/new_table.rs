@@ -7,6 +7,7 @@ use super::transform::Transform;
 use crate::columns::LakeColumn;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bowshot_api::{Error, Reason, Result};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ const DEFAULT_VERSION: u32 = 2;
 /// The first version that has types of nanoseconds.
 const WITH_NANOSECONDS: u32 = 3;
 const FIRST_PARTITION: i64 = 1000;
-const UUID: &str = "arrow.uuid";
 
 /// One of the values that the rows of a new table are partitioned by: a transform as the format writes it, and a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Numbers {
 
     /// `None` for a type that the format does not have.
     fn type_of(&mut self, field: &Field) -> Option<Value> {
-        let is_uuid = field.metadata().get("ARROW:extension:name").is_some_and(|name| name == UUID);
+        let is_uuid = field.metadata().get(EXTENSION).is_some_and(|name| name == UUID);
         Some(match field.data_type() {
             DataType::Boolean => json!("boolean"),
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
