@@ -103,7 +103,7 @@ impl FlightBody {
             return Poll::Ready(());
         }
         if let Some(slice) = self.slices.as_mut().and_then(Iterator::next) {
-            let slow = matches!(&self.work, Work::Here(encoder) if encoder.is_slow());
+            let slow = matches!(&self.work, Work::Here(encoder) if encoder.slow);
             self.encode(move |encoder| encoder.encode_slice(&slice), slow);
             return Poll::Ready(());
         }

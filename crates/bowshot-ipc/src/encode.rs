@@ -46,7 +46,8 @@ pub struct Encoder {
     schema: SchemaRef,
     options: EncodeOptions,
     arrow: StreamEncoder,
-    slow: bool,
+    /// Whether encoding takes so long that it must not run on a thread that serves sockets.
+    pub(crate) slow: bool,
 }
 
 impl Encoder {
@@ -86,11 +87,6 @@ impl Encoder {
             messages.append(&mut self.encode_slice(&slice)?);
         }
         Ok(messages)
-    }
-
-    /// Whether encoding takes so long that it must not run on a thread that serves sockets.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.slow
     }
 
     /// The one larger message, if there is to be one. What is compressed has none: it is for slow networks.

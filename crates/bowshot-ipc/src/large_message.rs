@@ -46,10 +46,6 @@ impl Primed {
     /// It has been sent.
     const HAD: u8 = 2;
 
-    fn is_had(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::HAD
-    }
-
     fn take(&self) -> bool {
         self.0.compare_exchange(Self::FREE, Self::TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -188,7 +184,7 @@ impl<E: Send + 'static> Primer<E> {
                 *left -= size;
                 Some(Taken::Batch(batch))
             }
-            State::Passing(_) if self.primed.is_had() => {
+            State::Passing(_) if self.primed.0.load(Ordering::Relaxed) == Primed::HAD => {
                 self.state = State::Done;
                 Some(Taken::Batch(batch))
             }

@@ -90,11 +90,6 @@ impl FolderView {
         matches!(self, Self::Remote(view) if view.is_renewed)
     }
 
-    /// Whether it takes a request to know what a file is.
-    pub(crate) fn asks_for_each_file(&self) -> bool {
-        matches!(self, Self::Remote(view) if !view.is_listed())
-    }
-
     /// The name from the folder on, of a path or an address as others write it.
     pub(crate) fn name_of<'a>(&self, path: &'a str) -> Option<Cow<'a, str>> {
         match self {
@@ -145,7 +140,8 @@ impl FolderView {
         known: &KnownFiles,
     ) -> Result<Vec<ListedFile>, Error> {
         let known_as = |name: &String| {
-            let (data, _) = known.get(&self.path(name)).filter(|_| self.asks_for_each_file())?;
+            let is_asked_for = matches!(self, Self::Remote(view) if !view.is_listed());
+            let (data, _) = known.get(&self.path(name)).filter(|_| is_asked_for)?;
             Some(found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned()))
         };
         let there: Vec<Option<ListedFile>> = names.iter().map(known_as).collect();

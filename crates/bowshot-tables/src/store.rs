@@ -404,7 +404,7 @@ impl TableStore {
             {
                 let all = few.into_iter().map(Ok).chain(rows);
                 let file = write_file(&folder.disk, table, all)?;
-                return Ok(file.map(|file| self.file_segment(file)));
+                return Ok(file.map(|file| Arc::new(self.whole_file(file))));
             }
         }
         let rows = match few.as_slice() {
@@ -417,10 +417,6 @@ impl TableStore {
     /// A segment in memory of rows that are the store's own already.
     pub(super) fn in_memory_segment(&self, rows: RecordBatch) -> Result<Arc<Segment>, Error> {
         Ok(Arc::new(Segment::in_memory(self.account.number(), rows, &self.account)?))
-    }
-
-    pub(super) fn file_segment(&self, file: StoredFile) -> Arc<Segment> {
-        Arc::new(self.whole_file(file))
     }
 
     fn whole_file(&self, file: StoredFile) -> Segment {

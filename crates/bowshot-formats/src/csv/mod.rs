@@ -194,8 +194,8 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
     let fault = text.fault();
     let mut bytes = text.into_bytes();
     if start == 0 {
-        skip_bytes(&mut bytes, facts.preamble.mark_bytes)
-            .map_err(|error| Error::corrupt(file.path(), error))?;
+        let mark = bytes.read_exact(&mut vec![0; facts.preamble.mark_bytes]);
+        mark.map_err(|error| Error::corrupt(file.path(), error))?;
     }
     let bytes = match facts.preamble.encoding {
         Some(encoding) => Box::new(Transcoded::new(bytes, encoding)) as Box<dyn Read + Send>,
@@ -208,7 +208,7 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
         _ => Ok(()),
     };
     if facts.names.len() == 1 {
-        reader = reader.with_blank_rows();
+        reader.blank_rows = true;
     }
     let mut rows = Rows::new(file, facts, (reader, fault, start), request);
     match begun {
@@ -250,11 +250,6 @@ fn begin(reader: &mut RecordReader, skip: u64, header: bool) -> Result<(), Troub
         reader.advance()?;
     }
     Ok(())
-}
-
-fn skip_bytes(bytes: &mut dyn Read, count: usize) -> std::io::Result<()> {
-    let mut mark = vec![0; count];
-    bytes.read_exact(&mut mark)
 }
 
 fn nulls(options: &ReadOptions) -> Arc<Nulls> {

@@ -133,7 +133,9 @@ impl Guess {
             }
             Candidate::Huge => !self.padded && values::huge(text).is_some(),
             Candidate::Float => self.float(text, given),
-            Candidate::Comma => !self.padded && decimal_comma(text),
+            Candidate::Comma => {
+                !self.padded && keeps_float(text, &Notation { decimal: b',', ..Notation::default() })
+            }
             Candidate::CommaGroups => self.groups(text, b',', b'.'),
             Candidate::PointGroups => self.groups(text, b'.', b','),
             Candidate::Date(order) => values::date(text, &ordered(given, order)).is_some(),
@@ -330,11 +332,6 @@ impl Habits {
         let (commas, points) = (signs.commas, signs.points);
         Self { commas, points, order: self.order.or(others.order), ..self }
     }
-}
-
-fn decimal_comma(text: &[u8]) -> bool {
-    let notation = Notation { decimal: b',', ..Notation::default() };
-    keeps_float(text, &notation)
 }
 
 /// Whether a text is a floating-point number that gives it back, if it is a whole one.

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub struct ColumnScan {
     cache: Arc<ColumnCache>,
     /// Whether nobody but this server writes the files, so that also fresh ones cannot change without a trace.
-    owned: bool,
+    pub(crate) owned: bool,
 }
 
 impl ColumnScan {
@@ -39,11 +39,6 @@ impl ColumnScan {
     /// For files that are written once, by this server.
     pub fn of_owned(cache: &Arc<ColumnCache>) -> Self {
         Self { cache: Arc::clone(cache), owned: true }
-    }
-
-    /// Whether nobody but this server writes the files.
-    pub(crate) fn is_owned(&self) -> bool {
-        self.owned
     }
 }
 

@@ -140,7 +140,7 @@ impl FileSource for NamedSource {
     ) -> Result<Box<dyn Morselizer>> {
         let fields = self.inner.table_schema().file_schema().fields();
         // Our own files have everything as their tables have it.
-        if !self.columns.is_owned() && fields.iter().any(|field| are_made_here(field.data_type())) {
+        if !self.columns.owned && fields.iter().any(|field| are_made_here(field.data_type())) {
             let mut config = config.clone();
             config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
             return self.morselizer(store, &config, partition);

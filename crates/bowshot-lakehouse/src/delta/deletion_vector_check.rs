@@ -92,7 +92,10 @@ pub(crate) fn check(vectors: &[Vector], folder: &FolderView) -> Result<Checked, 
     let mut last: Option<(&str, PathBuf, Bytes)> = None;
     for Vector { place, rows } in vectors {
         let (path, read) = match place {
-            Place::Log(text) => (folder.path(""), largest_in_log(text)),
+            Place::Log(text) => {
+                let content = z85::decode(text).map_err(|_| damaged());
+                (folder.path(""), content.and_then(|content| largest(&content)))
+            }
             Place::File { name, offset, size } => {
                 let (path, bytes) = match last.take() {
                     Some((known, path, bytes)) if known == name.as_str() => (path, bytes),
@@ -104,7 +107,7 @@ pub(crate) fn check(vectors: &[Vector], folder: &FolderView) -> Result<Checked, 
                         (file.path().to_path_buf(), whole(&file)?)
                     }
                 };
-                let read = largest_in_file(&bytes, *offset, *size);
+                let read = content(&bytes, *offset, *size).ok_or_else(damaged).and_then(largest);
                 last = Some((name.as_str(), path.clone(), bytes));
                 (path, read)
             }
@@ -186,16 +189,6 @@ fn whole(file: &Arc<DataFile>) -> Result<Bytes, Error> {
 
 fn damaged() -> String {
     "its deletion vector is damaged".to_owned()
-}
-
-fn largest_in_log(text: &str) -> Result<Option<u64>, String> {
-    let content = z85::decode(text).map_err(|_| damaged())?;
-    largest(&content)
-}
-
-fn largest_in_file(bytes: &[u8], offset: usize, size: u32) -> Result<Option<u64>, String> {
-    let content = content(bytes, offset, size).ok_or_else(damaged)?;
-    largest(content)
 }
 
 fn largest(content: &[u8]) -> Result<Option<u64>, String> {

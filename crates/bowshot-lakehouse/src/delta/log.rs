@@ -123,7 +123,8 @@ impl Log {
                 found.ok_or_else(|| self.not_kept(number))?
             }
             AsOf::Time(time) => {
-                let found = self.last_until(time.timestamp_millis())?;
+                let place = self.written_before(time.timestamp_millis().saturating_add(1))?;
+                let found = place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied();
                 found.ok_or_else(|| self.no_state(format!("has no version of {time}, or it was removed")))?
             }
         };
@@ -209,11 +210,6 @@ impl Log {
 
     fn entry(&self, number: u64) -> Result<LogEntry, Error> {
         find(&self.folder, number, &entry_name(number))
-    }
-
-    fn last_until(&self, time_ms: i64) -> Result<Option<u64>, Error> {
-        let place = self.written_before(time_ms.saturating_add(1))?;
-        Ok(place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
     }
 
     /// How many entries were written before then.

@@ -136,7 +136,11 @@ struct Schema {
 
 /// The schemas of a snapshot by their numbers.
 fn schemas(state: &State<'_>, snapshot: i64) -> Result<HashMap<i64, Schema>, Error> {
-    let nested = nested_schemas(state)?;
+    // Schemas within schemas have no names here, and their tables are none of the schema of that name.
+    let nested = match state.has_column("ducklake_schema", "parent_schema_id")? {
+        true => " AND parent_schema_id IS NULL",
+        false => "",
+    };
     let sql = format!(
         "SELECT schema_id, substr(schema_name, 1, {MAX_TEXT}), substr(path, 1, {MAX_TEXT}), path_is_relative \
          FROM ducklake_schema WHERE {AT}{nested}"
@@ -168,14 +172,6 @@ fn path(row: &Row<'_>, at: usize) -> rusqlite::Result<LakePath> {
     let path: Option<String> = row.get(at)?;
     let is_relative: Option<bool> = row.get(at + 1)?;
     Ok(LakePath { path: path.unwrap_or_default(), is_relative: is_relative.unwrap_or(true) })
-}
-
-/// Schemas within schemas have no names here, and their tables are none of the schema of that name.
-fn nested_schemas(state: &State<'_>) -> Result<&'static str, Error> {
-    Ok(match state.has_column("ducklake_schema", "parent_schema_id")? {
-        true => " AND parent_schema_id IS NULL",
-        false => "",
-    })
 }
 
 /// The snapshot that is meant; none that is not there.
