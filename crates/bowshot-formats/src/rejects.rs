@@ -7,7 +7,9 @@ const MAX_REJECTS: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
+    /// Its number, from one.
     pub line: u64,
+    /// The column whose value was wrong, if it was one value.
     pub column: Option<String>,
     pub value: Option<String>,
     pub reason: String,

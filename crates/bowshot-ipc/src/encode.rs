@@ -5,7 +5,7 @@
 
 use crate::batch::{Slices, limit_bytes};
 use crate::combined_message::join;
-use crate::compress::Compression;
+use crate::compress::arrow_codec;
 use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
@@ -18,6 +18,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
 use arrow_ipc::{MessageHeader, MetadataVersion};
+use bowshot_api::Compression;
 use bytes::Bytes;
 
 /// Buffers start at multiples of this many bytes, as the format recommends.
@@ -59,7 +60,7 @@ impl Encoder {
             return Err(Error::DictionaryRefused { column });
         }
         let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)
-            .and_then(|write| write.try_with_compression(options.compression.arrow()))
+            .and_then(|write| write.try_with_compression(arrow_codec(options.compression)))
             .map_err(Error::Encode)?;
         let arrow = StreamEncoder::try_new_with_options(&schema, write).map_err(Error::Encode)?;
         let trimmed = schema.fields().iter().any(|field| drags(field.data_type()));

@@ -7,7 +7,8 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, ListArray, StringA
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::record_batch::RecordBatch;
-use bowshot_ipc::{Compression, Encoder, read_schema_bytes, schema_bytes};
+use bowshot_api::Compression;
+use bowshot_ipc::{Encoder, read_schema_bytes, schema_bytes};
 use std::sync::Arc;
 
 fn check(batch: &RecordBatch, message_bytes: usize, compression: Compression, context: &str) {

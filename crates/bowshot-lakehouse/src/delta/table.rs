@@ -53,12 +53,10 @@ impl Versioned for DeltaFolderTable {
 
 #[async_trait]
 impl TableProvider for DeltaFolderTable {
-    fn schema(&self) -> SchemaRef {
-        self.provider.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        self.provider.table_type()
+    bowshot_api::delegate! { provider:
+        fn schema(&self) -> SchemaRef;
+        fn table_type(&self) -> TableType;
+        fn statistics(&self) -> Option<Statistics>;
     }
 
     async fn scan(
@@ -87,10 +85,6 @@ impl TableProvider for DeltaFolderTable {
             }
         }
         Ok(answers)
-    }
-
-    fn statistics(&self) -> Option<Statistics> {
-        self.provider.statistics()
     }
 }
 
