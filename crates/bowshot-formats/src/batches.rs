@@ -26,7 +26,6 @@ pub(crate) fn rows_of(wanted: usize, columns: usize) -> usize {
     wanted.min((MAX_VALUES / columns.max(1)).max(LEAST_ROWS))
 }
 
-/// What a scan wants of one file.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The wanted columns of the table, without partition columns.

@@ -29,7 +29,6 @@ const MAX_MAPS: usize = 256;
 /// Bytes that are worth a map; fewer are read sooner.
 const SHARED_BYTES: usize = 256 << 10;
 
-/// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -46,7 +45,6 @@ pub struct DataFile {
     pages_shared: AtomicBool,
     /// The first error of reading, since some readers above flatten errors to text.
     fault: OnceLock<Error>,
-    /// What is kept of this content in decoded form.
     columns: OnceLock<Arc<FileColumns>>,
     pool: Arc<HandlePool>,
 }

@@ -256,7 +256,6 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::from(FromBytes { signature: Signature::any(1, Volatility::Immutable) }))
 });
 
-/// Intervals of bytes, in the type that its call says.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FromBytes {
     signature: Signature,

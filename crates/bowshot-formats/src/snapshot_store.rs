@@ -55,7 +55,6 @@ impl SnapshotStore {
         &self.url
     }
 
-    /// Where decoded columns of the files are kept.
     pub fn columns(&self) -> &Arc<ColumnCache> {
         &self.columns
     }

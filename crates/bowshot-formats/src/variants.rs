@@ -21,9 +21,6 @@ pub fn are_parts(data_type: &DataType) -> bool {
 }
 
 /// The values of parts, in the type of VARIANT.
-///
-/// # Errors
-/// For parts of other types, and for bytes that are no values.
 pub fn assembled(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let parts = values.as_struct_opt().ok_or_else(|| invalid("expected structs"))?;
     if parts.column_by_name(TYPED_VALUE).is_none() {
@@ -53,9 +50,6 @@ impl Shredding {
     }
 
     /// The rows with the parts of those columns.
-    ///
-    /// # Errors
-    /// For types that parts cannot have, and for bytes that are no values.
     pub fn shred(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         if self.0.is_empty() {
             return Ok(rows.clone());

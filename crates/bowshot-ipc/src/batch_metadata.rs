@@ -135,7 +135,6 @@ impl Parts {
     }
 }
 
-/// How far a walk over the columns is.
 #[derive(Debug, Clone, Copy, Default)]
 struct WalkPosition {
     node: usize,

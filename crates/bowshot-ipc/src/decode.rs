@@ -64,7 +64,6 @@ impl Decoder {
         Self { schema: Some(schema), ..Self::new() }
     }
 
-    /// The schema, once it came.
     pub fn schema(&self) -> Option<&SchemaRef> {
         self.schema.as_ref()
     }

@@ -52,7 +52,6 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for a stream of batches that all have `schema`.
     pub fn new(schema: SchemaRef, options: EncodeOptions) -> Result<Self> {
         if !options.keep_dictionaries
             && let Some(column) = first_dictionary(&schema)

@@ -81,7 +81,6 @@ pub(super) struct Deleted {
 pub(super) struct Count(usize);
 
 impl Count {
-    /// Rows that memory is still given to.
     pub(super) fn left(&self) -> usize {
         MAX_DELETED.saturating_sub(self.0)
     }

@@ -43,7 +43,6 @@ pub fn is_hidden(name: &str) -> bool {
     [ROW_ID, LAST_CHANGE, ROW_PLACE].contains(&name)
 }
 
-/// The columns that files may have, as those of a table, behind its own.
 pub(super) fn table_columns() -> [LakeColumn; 2] {
     STORED.map(|(name, _, number)| LakeColumn {
         field: Arc::new(Field::new(name, DataType::Int64, true).with_metadata(numbered(number))),
@@ -190,7 +189,6 @@ fn with_lineage(
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// The values that a file has, and the others where it has none.
 fn own_or(own: &ArrayRef, inherited: &Int64Array) -> Result<ArrayRef> {
     let own = own.as_primitive_opt::<Int64Type>();
     let own = own.ok_or_else(|| internal_datafusion_err!("the row lineage is not a number"))?;

@@ -229,7 +229,6 @@ impl LakeTable {
         files.filter_map(|file| file.left.as_ref()).map(RowSelection::skipped_row_count).sum()
     }
 
-    /// The wanted columns of the files of one group, under the table's names, without deleted rows.
     fn of_group(&self, group: &Group, wanted: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let read = group.with_compared(wanted);
         let files = self.files(group, &read, scan)?;
@@ -269,7 +268,6 @@ impl LakeTable {
         columns_at(plan, wanted.iter().map(at))
     }
 
-    /// The columns of those places that the files have.
     fn files(&self, group: &Group, read: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = TableSchema::builder(Arc::clone(&group.file_schema)).build();
         let columns = ColumnScan::of_found(self.store.columns());

@@ -45,7 +45,6 @@ impl ForeignFolder {
         known.map(Self::kind) == kind.filter(|kind| [DELTA, ICEBERG].contains(kind))
     }
 
-    /// As listings name the format.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Delta(_) => DELTA,
@@ -74,9 +73,6 @@ impl ForeignFolder {
     }
 
     /// The changes of the table of this name in a range.
-    ///
-    /// # Errors
-    /// As [`Self::table`]; `Unsupported` for formats that keep none.
     pub async fn changes(&self, name: &str, range: ChangeRange) -> Result<Changes, bowshot_api::Error> {
         match self {
             Self::Delta(folder) => folder.changes(range).await.map_err(|error| error.of_table(name).into()),

@@ -12,7 +12,6 @@ use uuid::Uuid;
 pub struct Broken {
     pub(super) id: Uuid,
     pub(super) what: What,
-    /// What the catalog says, as it is.
     pub(super) body: String,
     pub(super) version: u64,
     pub(super) reason: String,
@@ -27,7 +26,6 @@ impl Broken {
         &self.reason
     }
 
-    /// The error for who asks for it under this name.
     pub fn error(&self, name: &EntryName) -> Error {
         Error::Broken { what: self.what, name: name.to_string(), reason: self.reason.clone() }
     }

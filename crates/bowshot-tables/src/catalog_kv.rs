@@ -57,9 +57,6 @@ impl Notes {
 
     /// The notes that hold for a transaction in which these stand: what others have committed since counts at once, and
     /// what it has changed itself counts too.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] when others have changed the same.
     pub fn with_newest(self: &Arc<Self>, newest: &Arc<Self>) -> Result<Arc<Self>, Error> {
         match &self.base {
             _ if Arc::ptr_eq(self, newest) => Ok(Arc::clone(newest)),

@@ -163,7 +163,6 @@ impl Materialized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceVersion {
     pub table: Uuid,
-    /// Number of its commit.
     pub version: u64,
 }
 

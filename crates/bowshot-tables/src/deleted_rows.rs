@@ -18,7 +18,6 @@ const ROW_BYTES: u64 = 2;
 /// Rows of a file for each deleted one, above which ranges take less room than a bit for each row.
 const SPARSE_ROWS: usize = 256;
 
-/// Numbers of rows of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeletedRows {
     rows: Arc<RoaringBitmap>,

@@ -165,7 +165,6 @@ impl Wanted {
     }
 }
 
-/// Whether an index is made at once.
 fn is_few(segment: &Segment) -> bool {
     segment.memory().is_some_and(|rows| rows.rows() <= FEW_ROWS)
 }
@@ -314,7 +313,6 @@ pub(super) struct SegmentLookups {
     used_at: AtomicU64,
     /// Columns that were not kept, and until when they are not tried again.
     refused: Mutex<Vec<(Vec<Place>, u64)>>,
-    /// Held by whoever makes something to keep.
     making: Mutex<()>,
     kept: Mutex<Kept>,
 }

@@ -15,7 +15,6 @@ use uuid::Uuid;
 /// Rows of a segment in memory that are taken out of another one while other commits wait.
 const MAX_ROWS_TAKEN_OUT: usize = 8192;
 
-/// Three states of the same thing.
 #[derive(Debug)]
 pub(super) struct Sides<'a, T> {
     pub(super) base: &'a T,

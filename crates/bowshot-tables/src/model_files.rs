@@ -50,9 +50,6 @@ impl ModelFiles {
     }
 
     /// Keeps a file, and gives the SHA-256 that it is found by. Blocks until it is on disk.
-    ///
-    /// # Errors
-    /// `Unavailable` when it cannot be written; `LimitReached` where the files in memory would be too many.
     pub fn put(&self, bytes: Vec<u8>) -> Result<String, Error> {
         let name = sha256(&bytes);
         match &self.place {

@@ -17,7 +17,6 @@ const MAX_HISTORY: usize = 1_000_000;
 const CHUNK: usize = 2_048;
 /// Digits of one file in it.
 const DIGITS: usize = 16;
-/// Bytes of an error that are kept.
 const MAX_ERROR_BYTES: usize = 2_000;
 
 type Texts = BTreeMap<String, String>;
@@ -95,7 +94,6 @@ impl PipeError {
         Self { key: file.key, file: file.location.clone(), error, failed_us }
     }
 
-    /// The files that a pipe could not load.
     pub fn all(texts: &Texts, pipe: &str) -> Vec<Self> {
         let found = below(texts, prefix(&["pipe", pipe, "e"]));
         found.filter_map(|(_, text)| serde_json::from_str(text).ok()).collect()
@@ -128,7 +126,6 @@ impl Pipe {
         (Self::key(name), Some(json!(pipe).to_string()))
     }
 
-    /// All of its notes, to be taken out.
     pub fn removed(texts: &Texts, name: &str) -> Vec<Change> {
         below(texts, prefix(&["pipe", name])).map(|(key, _)| (key.clone(), None)).collect()
     }
@@ -146,9 +143,6 @@ impl Pipe {
     }
 
     /// The notes of a load of so many rows.
-    ///
-    /// # Errors
-    /// [`Error::TooMuch`] for more files than it may know.
     pub fn after(self, name: &str, texts: &Texts, load: &PipeLoad, rows: u64) -> Result<Vec<Change>, Error> {
         let mut changes = history(name, texts, load)?;
         let again: HashSet<&str> = load.files.iter().map(|file| file.location.as_str()).collect();

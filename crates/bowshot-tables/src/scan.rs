@@ -56,7 +56,6 @@ struct Totals {
 #[derive(Debug, Clone)]
 struct Piece {
     segment: Arc<Segment>,
-    /// Place of the segment in the table.
     position: usize,
     offset: usize,
     rows: usize,
@@ -92,7 +91,6 @@ impl TableSource {
         Ok(Self { projection, projected_schema, ..self.clone() })
     }
 
-    /// The columns that are read of these rows, without a copy.
     fn read(&self, piece: &Piece) -> Result<RecordBatch> {
         let stored = piece.segment.memory().map(|rows| rows.batch().columns()).unwrap_or_default();
         let columns = self.projection.iter().map(|place| match stored.get(*place) {
@@ -296,7 +294,6 @@ impl Piece {
     }
 }
 
-/// The first `fetch` rows of the pieces.
 fn fetched(pieces: &[Piece], fetch: Option<usize>) -> impl Iterator<Item = Piece> {
     let mut left = fetch.unwrap_or(usize::MAX);
     pieces.iter().map_while(move |piece| {

@@ -68,7 +68,6 @@ impl Segment {
         Ok(Self { id, origin: id, place, account, parts: None, lookups })
     }
 
-    /// The rows of a file without those that are deleted.
     pub(super) fn in_file(id: u64, file: StoredFile, deleted: DeletedRows, account: &Arc<Account>) -> Self {
         let (place, account) = (Place::File(file, deleted), Arc::clone(account));
         Self { id, origin: id, place, account, parts: None, lookups: Arc::default() }
@@ -224,7 +223,6 @@ impl Segment {
         self.stored_rows() - self.deleted().len()
     }
 
-    /// How many rows are stored, deleted ones among them.
     pub(super) fn stored_rows(&self) -> usize {
         match &self.place {
             Place::Memory(rows) => rows.rows(),
@@ -232,7 +230,6 @@ impl Segment {
         }
     }
 
-    /// Numbers of the stored rows that are deleted.
     pub(super) fn deleted(&self) -> &DeletedRows {
         static NONE: LazyLock<DeletedRows> = LazyLock::new(DeletedRows::default);
         match &self.place {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 const MAX_PARTS: usize = 4096;
 /// and, as much as one of them, so many rows that were deleted.
 const ROWS_AS_PART: usize = 256;
+/// Segments below one another that are remembered, and how many stay of more.
 const MAX_DEPTH: usize = 64;
 const KEPT_DEPTH: usize = 32;
 

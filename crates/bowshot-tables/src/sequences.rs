@@ -32,7 +32,6 @@ pub struct Numbering {
     pub start: i64,
     /// From one to the next; not zero.
     pub step: i64,
-    /// Whether the numbers outlive the server.
     pub durable: bool,
 }
 
@@ -60,9 +59,6 @@ impl Numbering {
 
 impl TableStore {
     /// Gives so many numbers, and tells the first. Blocks where it writes to disk.
-    ///
-    /// # Errors
-    /// `Exhausted` when there are not so many; when the disk fails.
     pub fn next_numbers(&self, numbering: &Numbering, count: usize) -> Result<i64, Error> {
         let count = i64::try_from(count).map_err(|_| numbering.exhausted())?;
         let mut all = self.numbers().0.lock();

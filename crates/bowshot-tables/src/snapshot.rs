@@ -50,7 +50,6 @@ pub struct Snapshot {
     notes: Arc<Notes>,
 }
 
-/// The catalog and the schema that are always there.
 #[derive(Debug)]
 pub(super) struct Defaults {
     pub(super) catalog: String,
@@ -83,7 +82,6 @@ impl Snapshot {
         Self::restored(defaults, BTreeMap::new(), Notes::default())
     }
 
-    /// What was there when the server ended.
     pub(super) fn restored(
         defaults: Defaults,
         catalogs: BTreeMap<String, Arc<CatalogState>>,
@@ -107,7 +105,6 @@ impl Snapshot {
         &self.notes
     }
 
-    /// The same with other notes; `None` takes one out.
     pub fn with_notes(
         &self,
         changes: impl IntoIterator<Item = (String, Option<String>)>,
@@ -213,7 +210,6 @@ impl Snapshot {
         (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
-    /// The table of this id, whatever its name is.
     pub fn table(&self, id: Uuid) -> Option<&Arc<Table>> {
         let schemas = self.catalogs.values().flat_map(|catalog| catalog.schemas.values());
         schemas.flat_map(|schema| schema.entries.values()).find_map(|entry| match entry {
@@ -222,7 +218,6 @@ impl Snapshot {
         })
     }
 
-    /// The materialized views that commits refresh.
     pub fn commit_views(&self) -> Vec<(EntryName, Arc<Table>)> {
         let is_one =
             |table: &Table| table.definition().materialized.as_ref().is_some_and(|view| view.on_commit);

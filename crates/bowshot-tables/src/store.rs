@@ -41,7 +41,6 @@ const FEW_BYTES: usize = 256 << 10;
 pub struct TableStore {
     /// Locked for an instant, also by writers.
     head: RwLock<Arc<Snapshot>>,
-    /// Commits that wait for their turn.
     waiting: CommitQueue<Request>,
     /// Held by the commit that is merging for all that wait, and by whoever keeps commits out.
     pub(super) turn: Mutex<()>,
@@ -79,7 +78,6 @@ pub struct StoreOptions {
     pub memory_bytes: u64,
     /// File handles kept open for durable tables.
     pub max_open_files: usize,
-    /// Where decoded columns of durable tables are kept.
     pub columns: Arc<ColumnCache>,
     /// Where the files of durable tables are, if that is not the data folder.
     pub place: Option<TablesPlace>,
@@ -165,7 +163,6 @@ impl TableStore {
         self.folder.as_ref().map(|folder| folder.catalog.opening()).unwrap_or_default()
     }
 
-    /// The files of models, which last as long as durable tables do.
     pub fn model_files(&self) -> &ModelFiles {
         &self.model_files
     }
@@ -187,7 +184,6 @@ impl TableStore {
         self.view_usages.note(view, |usage| usage.by_server = true);
     }
 
-    /// What a materialized view was used for since the server started.
     pub fn view_usage(&self, view: Uuid) -> ViewUsage {
         self.view_usages.of(view)
     }

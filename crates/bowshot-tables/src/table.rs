@@ -44,7 +44,6 @@ pub(super) struct Edits {
 }
 
 impl Table {
-    /// A table without rows, with a new random id.
     pub fn new(definition: Definition) -> Self {
         Self::with_id(Uuid::new_v4(), definition)
     }
@@ -73,7 +72,6 @@ impl Table {
         &self.definition
     }
 
-    /// The Arrow schema of the columns, made once.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -167,7 +165,6 @@ impl Table {
         Ok((left.with_deleted(gone), gone))
     }
 
-    /// The rows of a segment but those that are stored at these numbers.
     fn filtered(
         &self,
         store: &Arc<TableStore>,
@@ -371,7 +368,6 @@ impl Table {
         &self.segments
     }
 
-    /// Whether rows are deleted whose files still have them.
     pub(super) fn has_deleted_rows(&self) -> bool {
         self.segments.iter().any(|segment| !segment.deleted().is_empty())
     }
@@ -458,7 +454,6 @@ fn on_threads<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The address of a row: position of the segment in the table, row in the segment.
 pub(super) fn address(position: usize, row: usize) -> u64 {
     ((position as u64) << 32) | row as u64
 }

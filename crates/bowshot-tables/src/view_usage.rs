@@ -11,11 +11,9 @@ const MAX_VIEWS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ViewUsage {
-    /// Queries that were answered from it.
     pub answered: u64,
     /// When it answered the last one, or was made by the server.
     pub last: Option<SystemTime>,
-    /// Whether the server has made it, and may drop it.
     pub by_server: bool,
 }
 

@@ -226,7 +226,6 @@ impl Column {
     }
 }
 
-/// A decimal number without loss.
 fn huge(text: &[u8], scale: i8, notation: &Notation) -> Option<i128> {
     match scale {
         0 => values::huge(text),

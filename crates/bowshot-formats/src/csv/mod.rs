@@ -106,7 +106,6 @@ impl CsvFacts {
     }
 }
 
-/// Looks at the first rows of a file.
 pub fn facts(
     file: &Arc<DataFile>,
     kind: &Kind,
@@ -181,7 +180,6 @@ pub fn facts(
     Ok(FileFacts { columns, rows, detail: Detail::Csv(Arc::new(facts)) })
 }
 
-/// The rows of one file, or of the lines that begin in a range of it.
 pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> Result<Batches, Error> {
     let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {

@@ -13,7 +13,6 @@ pub(super) struct Record {
     unescaped: Vec<u8>,
     /// Values with characters behind their closing quote.
     pub(crate) odd: usize,
-    /// Lines that the record takes.
     pub lines: u64,
 }
 

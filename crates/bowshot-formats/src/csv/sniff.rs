@@ -6,7 +6,6 @@ use super::header::{self, Head};
 use super::record::{Fault, Record, Step, Text};
 use crate::read_options::{ReadOptions, Said};
 
-/// Records that are looked at.
 const MAX_RECORDS: usize = 1_000;
 /// Lines above the header that may be titles.
 const MAX_TITLES: usize = 50;

@@ -69,7 +69,6 @@ pub struct Habits {
     semicolon_separates: bool,
 }
 
-/// The type of a column, how its values are written, and what of it was a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed {
     pub data_type: DataType,

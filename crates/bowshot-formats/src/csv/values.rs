@@ -46,7 +46,6 @@ impl Default for Notation {
     }
 }
 
-/// A point in time as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub seconds: i64,

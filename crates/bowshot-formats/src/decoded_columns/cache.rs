@@ -38,7 +38,6 @@ struct Listed {
 }
 
 impl ColumnCache {
-    /// A cache that keeps at most so many bytes.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
         let counters_limit = limit_bytes / COUNTERS_SHARE;
         Arc::new(Self {

@@ -16,7 +16,6 @@ const WORTH: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ChunkId {
     pub(super) group: u32,
-    /// Place of the column in the file.
     pub(super) column: u32,
 }
 
@@ -179,7 +178,6 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Whether there is room for so many bytes.
     pub(super) fn fits(&mut self, bytes: u64) -> bool {
         let Some(reservation) = &mut self.reservation else { return false };
         // A quarter more at a time where there is that much, so that not every piece takes this way.

@@ -133,7 +133,6 @@ impl Reading {
         Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned, left }
     }
 
-    /// What the scan gives for the next piece.
     async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         // Kept pieces never wait for anything, and a join may need no row of many of them.
         consume_budget().await;

@@ -131,7 +131,6 @@ impl Workbook {
         self.texts.get(place.trim().parse::<usize>().ok()?).map(String::as_str)
     }
 
-    /// A number as the date or time that its style shows.
     pub(super) fn moment(&self, number: &str, style: Option<&str>) -> Option<String> {
         let format = self.styles.get(style?.parse::<usize>().ok()?)?;
         date_time::shown(number, *format, self.since_1904)

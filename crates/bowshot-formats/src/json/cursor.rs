@@ -95,7 +95,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key, and the colon behind it.
     pub(super) fn key(&mut self) -> Result<Quoted<'a>, Trouble> {
         if self.peek()? != b'"' {
             return Err(Trouble::Syntax("expected a key in quotes"));
@@ -108,7 +107,6 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    /// The text that begins here with its quote.
     pub(super) fn text(&mut self) -> Result<Quoted<'a>, Trouble> {
         let start = self.at + 1;
         let mut at = start;

@@ -127,7 +127,6 @@ impl JsonFacts {
     }
 }
 
-/// Looks at the first objects of a file.
 pub fn facts(
     file: &Arc<DataFile>,
     kind: &Kind,
@@ -366,7 +365,6 @@ fn as_utf8(text: TextReader, encoding: Option<&'static Encoding>, begins: bool) 
     Ok((Box::new(bytes), fault))
 }
 
-/// The objects of one file, or of the lines that begin in a range of it.
 pub fn open(file: &Arc<DataFile>, facts: &Arc<JsonFacts>, request: &Request) -> Result<Batches, Error> {
     let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {

@@ -61,7 +61,6 @@ pub fn check<'a>(asked: impl Iterator<Item = &'a Field>, path: &Path) -> Result<
     }
 }
 
-/// Whether a file says of a column that its values are of type VARIANT.
 pub(crate) fn is_variant(column: &Type) -> bool {
     matches!(column.get_basic_info().logical_type_ref(), Some(LogicalType::Variant(_)))
 }

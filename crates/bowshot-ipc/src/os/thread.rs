@@ -59,7 +59,6 @@ struct Attributes {
     period: u64,
 }
 
-/// See the other one.
 #[cfg(not(target_os = "linux"))]
 pub fn lower_thread_priority() -> io::Result<()> {
     Ok(())
@@ -104,7 +103,6 @@ impl ThreadClock {
         None
     }
 
-    /// See the other one.
     pub fn time(self) -> Option<Duration> {
         None
     }

@@ -83,9 +83,6 @@ fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
 }
 
 /// The commits of these versions, both ends among them, which change at most so many files. Blocks.
-///
-/// # Errors
-/// `NoState` for a version that is not there; when one cannot be read; `LimitReached` where there is more than is read.
 pub(crate) fn read(
     log: &Log,
     (from, to): (u64, u64),

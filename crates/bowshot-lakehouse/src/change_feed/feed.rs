@@ -53,7 +53,6 @@ pub(crate) struct Building<'a> {
     pub(crate) folder: &'a FolderView,
     pub(crate) workshop: &'a Workshop,
     pub(crate) now: &'a Shape,
-    /// Its columns, as ordinary reads have them.
     pub(crate) columns: &'a Fields,
     pub(crate) wanted: &'a Wanted,
 }
@@ -63,7 +62,6 @@ struct Item<'a> {
     commit: &'a Commit,
     /// `None` where each row says it.
     kind: Option<&'static str>,
-    /// The file, by its place among those that are read.
     file: usize,
     partition: Vec<ScalarValue>,
     rows: Rows,
@@ -311,7 +309,6 @@ pub fn change_fields() -> [FieldRef; 3] {
     types.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)))
 }
 
-/// What all rows have the same of, in the order of the partition fields.
 fn values(item: &Item<'_>) -> Vec<ScalarValue> {
     let kind = item.kind.map(|kind| ScalarValue::Utf8(Some(kind.to_owned())));
     let time = item.commit.time_ms.checked_mul(1_000);
@@ -362,7 +359,6 @@ fn left(rows: &Rows, count: usize, path: &Path) -> Result<Option<Option<RowSelec
     })
 }
 
-/// Values of the columns that files are grouped by.
 fn partition(change: &Change, columns: &[ChangeColumn]) -> Result<Vec<ScalarValue>, String> {
     let wanted = columns.iter().filter(|column| column.is_partition);
     let Some(given) = &change.partition else {

@@ -88,7 +88,6 @@ impl Drop for Waiting {
     }
 }
 
-/// An error of this room: what is wrong with the range that was asked for, or with what the log has for it.
 pub(crate) fn refused(path: &Path, kind: ErrorKind, detail: String, hint: &str) -> Error {
     Error::Feed { path: path.to_path_buf(), detail, kind, hint: hint.to_owned() }
 }

@@ -124,7 +124,6 @@ impl Shape {
         Ok(now.len() == before.len() && self.partitions == then.partitions && now.zip(before).all(is_same))
     }
 
-    /// A field with the names of files, on all its levels.
     fn in_files(&self, field: &Field, known: &StructField) -> Field {
         let data_type = self.type_in_files(field.data_type(), &known.data_type);
         let named = Field::new(in_files(known, self.mapping), data_type, field.is_nullable());

@@ -69,7 +69,6 @@ impl TableProvider for ChangesTable {
 }
 
 impl ChangesTable {
-    /// The columns of those places, under the names that they have in files.
     fn files(
         &self,
         part: &Part,

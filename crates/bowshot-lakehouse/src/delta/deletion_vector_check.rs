@@ -31,7 +31,6 @@ const MAX_HANDLES: usize = 4;
 /// Digits of the name of a file of vectors in the log.
 const UUID_DIGITS: usize = 20;
 
-/// A vector as a log names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Vector {
     place: Place,

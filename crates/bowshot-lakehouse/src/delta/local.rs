@@ -31,7 +31,6 @@ impl DeltaLocal {
     }
 }
 
-/// An entry of a log as it is to be seen.
 pub(crate) fn shown(
     entry: Bytes,
     (meta, attributes): (ObjectMeta, Attributes),

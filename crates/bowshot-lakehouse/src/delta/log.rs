@@ -113,9 +113,6 @@ impl Log {
     }
 
     /// The entry that made the state which is meant. Blocks.
-    ///
-    /// # Errors
-    /// `NoState` where there is none.
     pub(crate) fn entry_at(&self, as_of: AsOf) -> Result<LogEntry, Error> {
         let number = match as_of {
             AsOf::Version(number) => {
@@ -175,7 +172,6 @@ impl Log {
         Ok(first)
     }
 
-    /// Entries of these numbers, as they are now. Blocks.
     pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<ListedFile, Error>> {
         let names: Vec<String> =
             numbers.iter().map(|number| format!("{FOLDER}/{}", entry_name(*number))).collect();

@@ -154,7 +154,6 @@ impl State<'_> {
         names.collect::<rusqlite::Result<Vec<String>>>().map_err(of_sqlite)
     }
 
-    /// Whether a table has a column, which came with a later version of the format.
     pub(super) fn has_column(&self, table: &str, column: &str) -> Result<bool, Error> {
         Ok(self.columns(table)?.iter().any(|name| name == column))
     }

@@ -139,7 +139,6 @@ fn rows(
     Ok(Some(Inlined { columns: numbers, rows, digest }))
 }
 
-/// A value, of which a text is one.
 fn value(row: &Row<'_>, at: usize) -> rusqlite::Result<Value> {
     match row.get_ref(at)? {
         // The crate panics at bytes that are no text when it is asked for a value.

@@ -188,7 +188,6 @@ impl DuckLake {
         Ok(Some(LakeTable { name, snapshot, version: Some(version), store, lineage: None }))
     }
 
-    /// A table whose catalog has not changed since it was looked at.
     fn recent(&self, name: &LakeName, moment: &Moment) -> Option<Known> {
         let recent = self.recent.lock();
         let (of, known) = recent.get(name)?;

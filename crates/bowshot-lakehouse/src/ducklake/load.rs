@@ -210,7 +210,6 @@ impl Loading<'_> {
     }
 }
 
-/// The rows of a file that are left; none where all are.
 fn left(mut gone: Vec<i64>, rows: usize, path: &Path) -> Result<Option<RowSelection>, Error> {
     gone.sort_unstable();
     gone.dedup();

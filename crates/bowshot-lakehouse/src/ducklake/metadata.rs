@@ -34,7 +34,6 @@ pub(super) struct LakePath {
     pub(super) is_relative: bool,
 }
 
-/// What a table is made of at one snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Described {
     pub(super) table: i64,
@@ -55,7 +54,6 @@ pub(super) struct Described {
     pub(super) inlined: Vec<Inlined>,
 }
 
-/// A column, or a field within one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ColumnRow {
     pub(super) number: i64,
@@ -174,7 +172,6 @@ fn path(row: &Row<'_>, at: usize) -> rusqlite::Result<LakePath> {
     Ok(LakePath { path: path.unwrap_or_default(), is_relative: is_relative.unwrap_or(true) })
 }
 
-/// The snapshot that is meant; none that is not there.
 pub(super) fn snapshot(state: &State<'_>, at: Option<AsOf>) -> Result<Option<i64>, Error> {
     let newest = state.moment.snapshot;
     match at {
@@ -255,7 +252,6 @@ pub(super) fn is_view(state: &State<'_>, name: &LakeName, snapshot: i64) -> Resu
     Ok(!views.is_empty())
 }
 
-/// The number of a table, and the paths of its schema and of itself.
 fn found(state: &State<'_>, name: &LakeName, snapshot: i64) -> Result<Option<(i64, [LakePath; 2])>, Error> {
     let schemas = schemas(state, snapshot)?;
     let sql = format!(
@@ -408,7 +404,6 @@ fn deletes(
     Ok(deletes.into_iter().map(|(_, delete)| delete).collect())
 }
 
-/// The names that files of others go by, for those that are needed.
 fn mappings(state: &State<'_>, table: i64, files: &[FileRow]) -> Result<BTreeMap<i64, Vec<NameRow>>, Error> {
     if files.iter().all(|file| file.mapping.is_none()) {
         return Ok(BTreeMap::new());

@@ -5,7 +5,6 @@ use super::metadata::LakePath;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// What the operator has said of the places of a lake's files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Named {
     /// Where its files are, whatever the catalog says.

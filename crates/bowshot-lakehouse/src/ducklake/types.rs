@@ -90,7 +90,6 @@ fn column(row: &ColumnRow, children: &Children<'_>) -> Result<LakeColumn, String
     Ok(LakeColumn { field, number, default })
 }
 
-/// A value that the catalog has as a text.
 pub(super) fn value(text: &str, data_type: &DataType) -> Result<ScalarValue, String> {
     match data_type {
         DataType::FixedSizeBinary(16) => {

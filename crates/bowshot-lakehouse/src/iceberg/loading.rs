@@ -54,7 +54,6 @@ impl Loading<'_> {
         paths::below(name, &self.metadata.location, self.folder).map_err(|outside| self.corrupt(outside))
     }
 
-    /// The state, with the files that are known already and those that are known then.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let fields = self.metadata.fields(self.earlier);
         let fields = fields.ok_or_else(|| self.corrupt("the schema of its snapshot does not exist"))?;
@@ -81,12 +80,10 @@ impl Loading<'_> {
         })
     }
 
-    /// Whether rows have numbers.
     fn has_lineage(&self) -> bool {
         self.metadata.format_version >= 3
     }
 
-    /// All files that count.
     fn entries(&self) -> Result<Vec<Entry>, Error> {
         let current = || self.metadata.current().map_err(|missing| self.corrupt(missing));
         let state = if self.earlier.is_some() { self.earlier } else { current()? };
@@ -251,7 +248,6 @@ fn is_read(entry: &Entry) -> bool {
     }
 }
 
-/// Places of the deleted values that a data file's rows are compared with.
 fn deleted_by(file: &Entry, deleted: &[DeletedValues]) -> Vec<usize> {
     let is_meant = |deleted: &DeletedValues| {
         let partition = deleted.partition.as_ref();

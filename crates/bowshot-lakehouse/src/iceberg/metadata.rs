@@ -56,7 +56,6 @@ struct IcebergSchema {
     fields: Vec<IcebergField>,
 }
 
-/// A column, or a field within one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct IcebergField {
@@ -145,7 +144,6 @@ impl TableMetadata {
         Err(Error::Unsupported { path: path.to_path_buf(), detail })
     }
 
-    /// The columns that the table has now, or had in an earlier state.
     pub(super) fn fields(&self, earlier: Option<&Snapshot>) -> Option<&[IcebergField]> {
         let wanted = earlier.and_then(|state| state.schema_id).or(self.current_schema_id);
         let found = self.schemas.iter().find(|schema| wanted.is_some() && schema.schema_id == wanted);

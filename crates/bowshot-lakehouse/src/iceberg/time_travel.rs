@@ -10,9 +10,6 @@ use std::path::Path;
 const MOST_NAMED: usize = 5;
 
 /// The state of this number, or the one that was current at this time.
-///
-/// # Errors
-/// `NoState` where it never was, or is kept no more.
 pub(super) fn state_at<'m>(
     metadata: &'m TableMetadata,
     as_of: AsOf,

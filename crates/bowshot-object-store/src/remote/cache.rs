@@ -141,9 +141,6 @@ impl RangeCache {
 
     /// A whole file, open, which `fill` writes if it is not kept. It can be read to its end though its name may be gone at any
     /// time, and is filled once for all who want it at the same time. Blocks on the disk.
-    ///
-    /// # Errors
-    /// When it is larger than the budget, and those of the disk and of `fill`.
     pub(super) fn open_whole(
         &self,
         file: FileKey,

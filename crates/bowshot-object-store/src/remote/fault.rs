@@ -90,7 +90,6 @@ impl Fault {
         Self::Strange("it returned an invalid response")
     }
 
-    /// For the file or folder at this address.
     pub fn at(&self, path: &Path) -> Error {
         match self {
             Self::Missing => Error::Missing { path: path.to_path_buf() },

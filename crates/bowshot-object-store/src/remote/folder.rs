@@ -221,7 +221,6 @@ impl ObjectFolder {
         }
     }
 
-    /// A file to be read in parts.
     pub fn file(&self, name: &str) -> std::result::Result<Arc<RemoteFile>, FileError> {
         let path = PathBuf::from(self.address_of(name));
         let (client, location) = (Arc::clone(&self.client), self.location(name));

@@ -60,7 +60,6 @@ pub fn pause(refresh: Duration, started: Instant) -> Duration {
 #[derive(Debug, Clone)]
 pub struct RemoteTable {
     pub source: Arc<RemoteSource>,
-    /// Its name in the bucket.
     pub location: String,
 }
 
@@ -98,7 +97,6 @@ impl RemoteSource {
         !self.stale.load(Ordering::Acquire) && same(last.by.as_ref(), self.secret().as_ref())
     }
 
-    /// The secret whose credentials the source has, if any.
     fn secret(&self) -> Option<Arc<KeptSecret>> {
         self.client.pool.secret(&self.url.location)
     }
@@ -238,7 +236,6 @@ impl RemoteSource {
         }
     }
 
-    /// A file of the last listing.
     pub fn file(&self, object: &object_store::ObjectMeta) -> Arc<RemoteFile> {
         let path = self.url.shown(object.location.as_ref());
         RemoteFile::new(&self.client, object, path, &self.stale)

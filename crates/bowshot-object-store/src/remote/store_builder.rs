@@ -103,9 +103,6 @@ pub(super) fn endpoints(options: &RemoteOptions) -> BTreeSet<String> {
 }
 
 /// Opens a bucket with the credentials of a secret: see [`open`].
-///
-/// # Errors
-/// `Invalid`, naming the secret, where it cannot be opened or does not fit.
 pub(super) fn open_with(
     (secret, secrets): (&KeptSecret, &Secrets),
     url: &RemoteUrl,
@@ -141,9 +138,6 @@ pub(super) fn open_with(
 }
 
 /// Opens a bucket; nothing is asked of it yet. Also the endpoint that it is at, as far as somebody named one.
-///
-/// # Errors
-/// `Invalid`, naming the place and the key, for what cannot be used.
 pub(super) fn open(
     url: &RemoteUrl,
     settings: Option<&PlaceSettings>,

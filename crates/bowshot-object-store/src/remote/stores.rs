@@ -59,9 +59,6 @@ pub struct PlaceSummary {
 
 impl Remotes {
     /// Checks the settings. Nothing is opened yet.
-    ///
-    /// # Errors
-    /// `Invalid` for places that are no addresses, and for keys of them that are not known.
     pub fn new(options: RemoteOptions) -> Result<Arc<Self>> {
         options.places.iter().try_for_each(store_builder::check)?;
         let places = |texts: &[String], setting: &str| {
@@ -236,9 +233,6 @@ impl Remotes {
     }
 
     /// A client of a web service, on the threads of the stores. What says nothing of its patience has that of the stores.
-    ///
-    /// # Errors
-    /// `Invalid` for a certificate that cannot be read, and when no threads can be started.
     pub fn web(
         &self,
         (plain, authority): (bool, Option<&str>),

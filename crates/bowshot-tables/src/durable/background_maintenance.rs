@@ -50,7 +50,6 @@ struct Todo {
     /// When the versions of all tables were last trimmed, and which version each had then.
     trimmed: Option<Instant>,
     trimmed_at: HashMap<Uuid, u64>,
-    /// The table whose rows are being moved.
     tidying: Option<Uuid>,
     /// Tables that could not be tidied.
     not_before: HashMap<(Uuid, Work), Instant>,

@@ -41,7 +41,6 @@ pub(super) struct LocalCopy {
     pub(super) used_ms: u64,
 }
 
-/// Who reads a file.
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
@@ -87,7 +86,6 @@ impl Disk {
         let _ = self.bucket.set(bucket);
     }
 
-    /// Where the files are for good, if that is not here.
     pub(crate) fn bucket(&self) -> Option<&Arc<Bucket>> {
         self.bucket.get()
     }
@@ -97,7 +95,6 @@ impl Disk {
         path.strip_prefix(&self.tables).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// The folder of a table, which is a Delta table.
     pub(super) fn folder(&self, table: Uuid) -> PathBuf {
         self.tables.join(table.to_string())
     }
@@ -180,7 +177,6 @@ impl Disk {
         }
     }
 
-    /// Whether somebody may read files of a table.
     pub(super) fn is_used(&self, table: Uuid) -> bool {
         let folder = self.folder(table);
         self.users.lock().keys().any(|path| path.starts_with(&folder))
@@ -194,7 +190,6 @@ impl Disk {
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
-    /// All files of rows that are here.
     pub(super) fn copies(&self) -> Result<Vec<LocalCopy>, Error> {
         let mut copies = Vec::new();
         for folder in listed(&self.tables)? {

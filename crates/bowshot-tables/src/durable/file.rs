@@ -36,7 +36,6 @@ pub(crate) struct StoredFile {
 
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Locked while somebody looks at the file.
     look: Mutex<Option<Look>>,
     /// When it was last read, since 1970.
     used_ms: AtomicU64,
@@ -81,7 +80,6 @@ impl StoredFile {
         &self.disk
     }
 
-    /// The name in the table's folder.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

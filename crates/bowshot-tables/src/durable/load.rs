@@ -87,7 +87,6 @@ pub(super) struct Shelf<'a> {
     pub(super) account: &'a Arc<Account>,
 }
 
-/// A row of the table `segments`.
 #[derive(Debug)]
 pub(super) struct SegmentRow {
     pub(super) id: u64,

@@ -303,7 +303,6 @@ impl Writer<'_> {
         )
     }
 
-    /// The step of a table to its new version.
     fn table(&self, old: Option<&Table>, table: &Table) -> Result<(), Error> {
         let (id, version) = (table.id().to_string(), table.version().cast_signed());
         if old.is_none_or(|old| old.definition() != table.definition()) {

@@ -62,9 +62,6 @@ fn small_files(table: &Table) -> usize {
 }
 
 /// Does what is to be done in the background.
-///
-/// # Errors
-/// `Conflict` when a statement has taken out rows from the catalog meanwhile.
 pub(super) fn tidy(store: &TableStore, name: &EntryName, work: Work) -> Result<Optimized, Error> {
     let base = store.snapshot();
     let Some(Entry::Table(table)) = base.entry(name) else { return Ok(Optimized::default()) };

@@ -373,7 +373,6 @@ impl IcebergCatalog {
         Arc::clone(tables.entry(name).or_default())
     }
 
-    /// The error as it is told, which is remembered.
     fn noted<T>(&self, done: std::result::Result<T, CatalogFault>) -> Result<T> {
         let told = done.map_err(|fault| fault.of(self.name()));
         *self.problem.lock() = told.as_ref().err().map(|error| error.message().to_owned());

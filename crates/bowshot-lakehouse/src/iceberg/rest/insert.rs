@@ -189,7 +189,6 @@ fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState
     })
 }
 
-/// The pause before an attempt, which differs between writers.
 pub(super) fn pause(attempt: u32) -> Duration {
     let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(attempt));
     let [random, ..] = Uuid::new_v4().into_bytes();

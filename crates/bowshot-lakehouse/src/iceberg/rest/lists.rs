@@ -131,7 +131,6 @@ impl Service {
         Ok(names)
     }
 
-    /// Whether there is a namespace that is called exactly so.
     pub(super) async fn has_namespace(&self, namespace: &[String]) -> Result<bool> {
         self.has(namespace, &Budget::new(self.timeout())).await
     }

@@ -22,7 +22,6 @@ pub(super) fn is_namespace(parts: &[String]) -> bool {
     !parts.is_empty() && bytes <= MAX_NAME_BYTES + 1 && parts.iter().all(is_part)
 }
 
-/// The parts of the namespace that a schema is called after, if there can be one.
 pub(super) fn parts(schema: &str) -> Option<Vec<String>> {
     let parts: Vec<String> = schema.split('.').map(str::to_owned).collect();
     is_namespace(&parts).then_some(parts)

@@ -103,9 +103,6 @@ impl Service {
     }
 
     /// Makes a table, or a namespace.
-    ///
-    /// # Errors
-    /// [`CatalogFault::Conflict`] if it is there, and those of the catalog.
     pub(super) async fn create_table(&self, namespace: &[String], new: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         self.change(&["namespaces", &namespace, "tables"], Method::PostJson(new.to_string().into())).await
@@ -117,9 +114,6 @@ impl Service {
     }
 
     /// Drops a table, or a namespace.
-    ///
-    /// # Errors
-    /// [`CatalogFault::Conflict`] for a namespace that is not empty, and those of the catalog.
     pub(super) async fn drop_table(&self, namespace: &[String], table: &str) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         self.change(&["namespaces", &namespace, "tables", table], Method::Delete).await

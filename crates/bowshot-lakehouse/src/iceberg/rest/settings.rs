@@ -79,9 +79,6 @@ impl IcebergSettings {
     }
 
     /// Reads an entry. Paths are relative to `base`.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the catalog and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
         let entry =
             Entry { values, name: values.get("name").and_then(|it| it.first()).cloned().unwrap_or_default() };
@@ -152,7 +149,6 @@ impl Entry<'_> {
         }
     }
 
-    /// Values of a list, or of one text with commas between.
     fn many(&self, key: &str) -> Vec<String> {
         let values = self.values.get(key).map(Vec::as_slice).unwrap_or_default();
         let parts = values.iter().flat_map(|text| text.split(','));

@@ -209,7 +209,6 @@ impl Append {
         Value::Object(all.map(|(key, value)| (key.to_owned(), Value::String(value))).collect::<Map<_, _>>())
     }
 
-    /// The list by which a state has the snapshot, if it has it.
     fn list_in<'s>(&self, state: &'s TableState) -> Option<&'s str> {
         state.snapshot(self.id)?.get("manifest-list")?.as_str()
     }

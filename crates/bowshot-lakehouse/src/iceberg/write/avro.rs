@@ -69,7 +69,6 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// A file of this schema, with properties in its header.
     pub(super) fn new(schema: &str, properties: &[(&str, &str)]) -> Self {
         let own = [("avro.schema", schema), ("avro.codec", "null")];
         let mut header = Encoder::default();

@@ -59,7 +59,6 @@ struct OpenFile {
     groups: RowGroups,
 }
 
-/// A data file as a manifest has it.
 #[derive(Debug, Default)]
 pub(in super::super) struct WrittenFile {
     /// 0 for data; else what it deletes rows by.
@@ -97,7 +96,6 @@ impl RowWriter {
         }
     }
 
-    /// Adds rows, whose columns go by their names.
     pub(in super::super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = self.fitted(rows)?;
         if rows.num_rows() == 0 {
@@ -152,7 +150,6 @@ impl RowWriter {
         RecordBatch::try_new(Arc::clone(&self.target.schema), columns).map_err(not_fitting)
     }
 
-    /// Puts rows beside those of the same partition.
     fn wait(&mut self, rows: &RecordBatch) -> Result<()> {
         let values = self.target.spec.partition.iter().map(|field| match field.source {
             Some(place) => field.transform.apply(rows.column(place)),
@@ -262,7 +259,6 @@ fn broken(error: ArrowError) -> Error {
     Error::internal("cannot divide rows into partitions").with_source(error)
 }
 
-/// What the file says, if it was the file.
 fn refused(error: &ParquetError) -> Error {
     Error::new(ErrorKind::Unavailable, format!("a file of the table cannot be written: {error}"))
         .with_hint("the statement was not committed; run it again when the table's folder is writable")

@@ -30,9 +30,6 @@ pub(in super::super) struct Expiry {
 
 impl Expiry {
     /// What is of no use since a time, in milliseconds; `None` where all is. Blocks.
-    ///
-    /// # Errors
-    /// `Unsupported` for a table that keeps its files; when its metadata cannot be read.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),

@@ -105,7 +105,6 @@ impl NewFiles {
         }
     }
 
-    /// Leaves the files where they are as long as that is set.
     pub(super) fn set_shared(&mut self, is_shared: bool) {
         self.is_shared = is_shared;
     }

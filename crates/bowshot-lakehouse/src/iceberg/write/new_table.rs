@@ -83,9 +83,6 @@ fn spec(fields: &Value, partition: &[NewPartition]) -> Result<Vec<Value>> {
 }
 
 /// A field of a specification, of a column if it was found.
-///
-/// # Errors
-/// `NotFound` without the column; `Invalid` for a transform that makes no sense for it.
 pub(super) fn partition_field(
     column: Option<&LakeColumn>,
     NewPartition { transform, column: name }: &NewPartition,

@@ -249,7 +249,6 @@ fn present(values: Vec<ScalarValue>, spec: &Spec) -> Result<Vec<ScalarValue>> {
     pairs.map(|(value, column)| value.cast_to(&column.result).map_err(|_| strange())).collect()
 }
 
-/// Writes a manifest: what the metadata call it, and its bytes.
 pub(super) fn put(target: &Target, files: &mut NewFiles, bytes: &[u8]) -> Result<(String, i64)> {
     let name = format!("metadata/{}-m0.avro", Uuid::new_v4());
     files.put(&name, bytes)?;

@@ -28,9 +28,6 @@ pub(in super::super) struct SchemaChange {
 
 impl SchemaChange {
     /// `None` where all is as it is to be.
-    ///
-    /// # Errors
-    /// `NotFound` and `AlreadyExists` for columns; `Unsupported` for what the format, or files that are there, do not allow.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),
@@ -78,7 +75,6 @@ impl SchemaChange {
     }
 }
 
-/// Names, types and numbers of columns.
 fn numbered(fields: &Value) -> Option<Vec<(FieldRef, i32)>> {
     let fields = Vec::<IcebergField>::deserialize(fields).ok()?;
     let columns = types::columns(&fields).ok()?;

@@ -25,8 +25,6 @@ pub(in super::super) struct SpecChange {
 }
 
 impl SpecChange {
-    /// # Errors
-    /// `NotFound` for columns and fields; `AlreadyExists` for a field that is there; `Invalid` for a transform that makes no sense.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),

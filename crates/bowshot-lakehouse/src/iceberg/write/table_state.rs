@@ -14,7 +14,6 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The versions that are written.
 pub(super) const VERSIONS: RangeInclusive<u32> = 2..=3;
 /// The first version in which rows have numbers, and vectors say which of them are deleted.
 const WITH_LINEAGE: u32 = 3;
@@ -208,9 +207,6 @@ impl Target {
     }
 
     /// The same for rows that have been in the table before, which keep their numbers.
-    ///
-    /// # Errors
-    /// `Unsupported` for a table with a column of a name that files need for that.
     pub(in super::super) fn with_lineage(self) -> Result<Self> {
         if !self.has_lineage() {
             return Ok(self);

@@ -45,7 +45,6 @@ struct Listed {
     tables: BTreeMap<String, u64>,
     /// Tables with the newest entries of their Delta logs that it knows of.
     published: BTreeMap<String, u64>,
-    /// Names below the data folder.
     files: BTreeSet<String>,
 }
 
@@ -90,7 +89,6 @@ impl Hold {
         Err(Error::Restless)
     }
 
-    /// The folder that has the state, named as in a data folder.
     pub(in crate::durable) fn path(&self) -> &Path {
         self.scratch.path()
     }
@@ -147,7 +145,6 @@ impl Hold {
         }
     }
 
-    /// Whether the file is there.
     fn second_name(&self, data: &Path, name: &str) -> Result<bool, Error> {
         let (from, to) = (data.join(name), self.path().join(name));
         if let Some(folder) = to.parent() {
@@ -280,7 +277,6 @@ impl Listed {
     }
 }
 
-/// The hashes of the models that the notes name.
 pub(in crate::durable) fn models(catalog: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let there: i64 =
         catalog.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'notes'", [], |row| row.get(0))?;

@@ -15,7 +15,6 @@ use std::path::Path;
 pub(in crate::durable) const MANIFEST: &str = "manifest.json";
 /// Number of the form below. Another one is not read.
 const FORMAT: u32 = 1;
-/// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,7 +82,6 @@ impl Manifest {
     }
 }
 
-/// Size and hash of a file.
 pub(in crate::durable) fn hashed(path: &Path, stop: &Stop) -> Result<Listed, Error> {
     read_all(path, stop, |_| Ok(()))
 }

@@ -37,7 +37,6 @@ pub(super) enum Claim {
     Lost(String),
 }
 
-/// What the catalog knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {
     address: String,
@@ -48,7 +47,6 @@ struct Note {
     next: Uuid,
 }
 
-/// What the object says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner {
     folder: Uuid,
@@ -86,7 +84,6 @@ impl Bucket {
     }
 }
 
-/// The address that a catalog's tables are at, if they are in a store.
 pub(in crate::durable) fn address(catalog: &Catalog) -> Result<Option<String>, Error> {
     Ok(catalog.read(Note::read)?.map(|note| note.address))
 }

@@ -58,7 +58,6 @@ pub(crate) struct Bucket {
     claim: Mutex<Claim>,
     /// Tables all of whose files are known to be there.
     whole: Mutex<HashSet<Uuid>>,
-    /// Held by who makes a table whole.
     bringing: Mutex<()>,
     unneeded: Mutex<Vec<String>>,
     /// Whether copies may take more room than they should.
@@ -67,7 +66,6 @@ pub(crate) struct Bucket {
     failing: AtomicBool,
     /// Whether something of the catalog cannot be read: nobody knows then what is rubbish.
     doubtful: AtomicBool,
-    /// For the names of tables in errors.
     store: OnceLock<Weak<TableStore>>,
 }
 
@@ -166,12 +164,10 @@ impl Bucket {
         removed
     }
 
-    /// A file that is read in parts.
     pub(super) fn file(&self, name: &str) -> Result<Arc<RemoteFile>, bowshot_object_store::Error> {
         self.objects.file(name).map_err(|error| self.lost(name, error))
     }
 
-    /// Fetches a file that is read as a whole.
     pub(super) fn fetch(&self, name: &str, to: &Path) -> Result<(), bowshot_object_store::Error> {
         let beside = to.with_file_name(format!(".{PREFIX}{}.tmp", Uuid::new_v4()));
         self.grown.store(true, Ordering::Relaxed);

@@ -30,7 +30,6 @@ pub(super) struct KnownTable {
     pub(super) published: Option<u64>,
 }
 
-/// Rows in a file.
 pub(super) struct KnownSegment {
     pub(super) table: String,
     pub(super) file: String,

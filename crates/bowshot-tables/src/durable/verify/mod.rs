@@ -25,7 +25,6 @@ use std::path::Path;
 /// The file that the server of a data folder has locked.
 const LOCK_FILE: &str = "bowshot.lock";
 
-/// How closely files of rows are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Size and footer.
@@ -42,7 +41,6 @@ pub struct Fault {
     pub remedy: &'static str,
 }
 
-/// What was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A data folder that no server uses.
