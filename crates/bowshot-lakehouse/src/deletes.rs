@@ -16,8 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Deleted rows of a table that are held in memory, with those of values counted for each group of files that they are compared
-/// with. More are refused: the table has to be compacted.
+/// Deleted rows of a table that are held in memory, those of values once for each group of files. More are refused.
 pub(crate) const MAX_DELETED: usize = 10_000_000;
 
 /// Bytes of a deletion vector: one of which each row takes as much room as it can.

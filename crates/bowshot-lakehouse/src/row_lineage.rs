@@ -25,8 +25,7 @@ pub const ROW_ID: &str = "__bowshot_row_id";
 pub const LAST_CHANGE: &str = "__bowshot_last_change";
 pub const ROW_PLACE: &str = "__bowshot_row_place";
 
-/// The columns that files have: what rows call them, their names in files, and their numbers, which the format reserves
-/// (specification, "Reserved Field IDs").
+/// The columns that files have: their names in rows, their names in files, and the numbers that the format reserves.
 const STORED: [(&str, &str, i32); 2] =
     [(ROW_ID, "_row_id", 2_147_483_540), (LAST_CHANGE, "_last_updated_sequence_number", 2_147_483_539)];
 
@@ -81,8 +80,7 @@ pub(super) fn deleted_places(left: Option<&RowSelection>) -> RoaringTreemap {
     places
 }
 
-/// Rows of a file with their places behind them, and with the numbers and changes that the file leaves to be told from where they are.
-/// Its input gives all rows that are left, in their order.
+/// Adds the places of rows, and the numbers and changes that a file lacks. Its input gives all rows that are left, in order.
 #[derive(Debug)]
 pub(super) struct LineageExec {
     input: Arc<dyn ExecutionPlan>,

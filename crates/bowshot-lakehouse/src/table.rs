@@ -328,8 +328,7 @@ impl LakeTable {
 }
 
 impl Group {
-    /// The files in so many partitions, and what the planner may believe about all of them. It is kept: to unite the statistics of
-    /// many files takes longer than planning the rest of a query.
+    /// The files in so many partitions, with their statistics. Cached: merging statistics can take longer than planning.
     fn partitions(&self, count: usize) -> Result<Groups> {
         let mut kept = self.planned.lock();
         if let Some((_, groups)) = kept.as_ref().filter(|(of, _)| *of == count) {

@@ -132,8 +132,7 @@ impl FolderView {
         }
     }
 
-    /// The same, but that known files are not asked for again where each would be a request: the formats have no file that changes, and
-    /// what is read of one is held against what it was.
+    /// The same, but known files are not asked for again in a store: a file of these formats never changes.
     pub(crate) fn find_unless_known(
         &self,
         names: &[String],

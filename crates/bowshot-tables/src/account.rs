@@ -30,8 +30,7 @@ struct Allocation {
     users: u64,
 }
 
-/// The right to keep some rows, given back by dropping it. It must go before the rows do: an address that is free may
-/// be another allocation's in the next moment.
+/// The right to keep rows, given back on drop. Drop it before the rows: a freed address may become another allocation.
 pub(super) struct Claim {
     account: Arc<Account>,
     addresses: Vec<usize>,

@@ -35,14 +35,12 @@ impl Broken {
     }
 }
 
-/// The names in the catalog of a data folder that cannot be read, with reasons. Changes nothing, and may be asked while a
-/// server uses the folder. A folder without a catalog has none.
+/// The unreadable names in the catalog of a data folder, with reasons. Changes nothing, also beside a running server.
 pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     broken_in(folder)
 }
 
-/// The notes in the catalog of a data folder: see `catalog_kv.rs`. Changes nothing, and may be asked while a server uses the
-/// folder. A folder without a catalog has none.
+/// The notes in the catalog of a data folder (`catalog_kv.rs`). Changes nothing, also beside a running server.
 pub fn notes_in(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
     notes_of(folder)
 }

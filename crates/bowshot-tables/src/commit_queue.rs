@@ -43,8 +43,7 @@ impl<T> Default for CommitQueue<T> {
 }
 
 impl<T> CommitQueue<T> {
-    /// Adds a commit. Whoever gets a leader does the work of all, this one among them. Others come back when a leader that took
-    /// theirs has ended. Blocks.
+    /// Adds a commit. A leader does the work of all; the others return when the leader that took theirs has ended. Blocks.
     pub(super) fn join(&self, commit: &Arc<T>) -> Option<Leader<'_, T>> {
         let (turn, has_turned) = (Mutex::new(Turn::Waits), Condvar::new());
         let this = Arc::new(Waiting { commit: Arc::clone(commit), turn, has_turned });

@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 /// A statement that leaves a file without more than one of so many rows writes it anew.
 const MIN_ROWS_FOR_EACH: usize = 5;
-/// Each commit notes all deleted rows of the files from which it deletes. Those of one file take no more bytes of the catalog than
-/// the file has, or than this, before the file is written anew.
+/// Deleted rows of one file take at most as many bytes of the catalog as the file has, or this; then the file is rewritten.
 const MIN_NOTED_BYTES: u64 = 1 << 20;
 /// Bytes of a row in the catalog, about.
 const ROW_BYTES: u64 = 2;

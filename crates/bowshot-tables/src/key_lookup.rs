@@ -25,8 +25,7 @@ const MAX_SEGMENTS: usize = 1024;
 const FEW_ROWS: usize = 4096;
 /// After so long without a use, a segment may lose what it keeps; columns for which there was no room are tried again.
 const IDLE_SECONDS: u64 = 60;
-/// How long columns are left alone whose statement ended before they were read: the next one would end there too, and a scan
-/// may be much faster.
+/// How long columns are left alone whose statement ended before they were read: the next one would probably end there, too.
 const INTERRUPTED_SECONDS: u64 = 3600;
 /// Sets of columns of a segment that are remembered as refused.
 const MAX_REFUSALS: usize = 16;

@@ -219,8 +219,7 @@ fn redefined(sides: Sides<'_, Table>) -> Option<Table> {
     Some(sides.changed.with_segments(segments).numbered(sides.head.version(), None))
 }
 
-/// The head's rows without those segments that the transaction took out, and with those that it added at the end.
-/// `None` if that would lose a change.
+/// The head's rows without the segments that the transaction removed and with those it added; `None` if a change would be lost.
 fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let Sides { base, changed, head } = sides;
     let definition = base.definition();
@@ -317,8 +316,7 @@ fn merge_lost_rows(
     Some(true)
 }
 
-/// Takes stored rows of `base` out of the segment at a place, which is stored with it or made of it and others. `None` where one of them
-/// is not there any more.
+/// Takes stored rows of `base` out of the segment at a place. `None` where one of them is gone.
 fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>>, usize)) -> Option<()> {
     let target = segments.get(at)?;
     let rows = lost.iter().map(|row| target.place_of_row(base, *row)).collect::<Option<Vec<u32>>>()?;

@@ -107,8 +107,7 @@ impl ModelFiles {
     }
 }
 
-/// Puts a whole file under its name. One that is there already is written anew: then it is as young as the others, and
-/// whole if it was not.
+/// Writes a whole file under its name, also in the place of an existing one, which then is new and complete.
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let beside = folder.join(format!("{}.{ENDING}", Uuid::new_v4()));
     let written = private::new_file(&beside).and_then(|mut file| {

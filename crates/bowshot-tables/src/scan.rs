@@ -230,8 +230,7 @@ impl DataSource for TableSource {
     }
 }
 
-/// Groups successive pieces that have no more than so many rows together. Rows that came one by one lie in pieces of one
-/// row, and whoever reads pays for each batch.
+/// Groups successive pieces of at most so many rows together: whoever reads pays for each batch.
 fn together(pieces: impl Iterator<Item = Piece>, rows: usize) -> Vec<Vec<Piece>> {
     let mut groups: Vec<Vec<Piece>> = Vec::new();
     let mut room = 0;
@@ -303,8 +302,7 @@ fn fetched(pieces: &[Piece], fetch: Option<usize>) -> impl Iterator<Item = Piece
     })
 }
 
-/// Deals the first `rows` rows of the table out: as many partitions as the session wants, but none for less than a
-/// batch, and each with about the same number of rows, in the table's order. There is always one partition.
+/// Distributes the first `rows` rows in order and evenly over partitions of at least a batch each; there is always one.
 fn layout(table: &Table, rows: usize, config: &SessionConfig) -> Vec<Vec<Piece>> {
     let batch = config.batch_size().max(1);
     let partitions = rows.div_ceil(batch).clamp(1, config.target_partitions().max(1));

@@ -153,8 +153,7 @@ impl Segment {
         self.parts.as_ref().map(|parts| parts.rows_beyond(origins))
     }
 
-    /// Where a stored row of another segment, which is stored with this one or of which this one was made, is among the stored rows of
-    /// this one.
+    /// Where a stored row of another segment, which has the same rows or is a part of this one, is in this one.
     pub(super) fn place_of_row(&self, other: &Self, row: u32) -> Option<u32> {
         if self.is_stored_with(other) {
             Some(row)

@@ -293,8 +293,7 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Drops a catalog, but never the default one. Without `cascade` it may hold only the schema that it was made
-    /// with, and that empty.
+    /// Drops a catalog, but never the default one. Without `cascade` it may hold only its first schema, empty.
     pub fn drop_catalog(&self, name: &str, cascade: bool) -> Result<Self, Error> {
         let Some(catalog) = self.catalogs.get(name) else {
             return Err(Error::Missing { what: What::Catalog, name: name.to_owned() });

@@ -149,8 +149,7 @@ impl TableStore {
         Arc::clone(&self.head.read())
     }
 
-    /// The newest committed notes as texts, for as long as the store is there. A function, so that whatever reads secrets among
-    /// them does not hold the store.
+    /// The newest committed notes, as a function that does not hold the store.
     pub fn newest_texts(
         self: &Arc<Self>,
     ) -> impl Fn() -> Option<Arc<BTreeMap<String, String>>> + Send + Sync + use<> {
@@ -199,8 +198,7 @@ impl TableStore {
         self.folder.is_some()
     }
 
-    /// Copies the rows into the store's memory, where they stay until the last user of the segment drops it. Fails
-    /// with [`Error::Full`] at the limit of memory.
+    /// Copies the rows into memory of the store. Fails with [`Error::Full`] at the limit.
     pub fn segment(&self, rows: &RecordBatch) -> Result<Arc<Segment>, Error> {
         self.in_memory_segment(owned(rows)?)
     }

@@ -99,8 +99,7 @@ impl Table {
         self.version
     }
 
-    /// Whether this committed state still has the rows and columns that it had in a version: background maintenance makes
-    /// versions that change neither.
+    /// Whether this committed state has the rows and columns of a version: background maintenance changes neither.
     pub fn has_rows_of(&self, version: u64) -> bool {
         self.changed_version.is_some_and(|changed| changed <= version && version <= self.version)
     }
@@ -124,8 +123,7 @@ impl Table {
         })
     }
 
-    /// The rows and then those of `segments`, whose columns must have the types of the table's columns; a scan of
-    /// other ones fails. Empty segments are left out.
+    /// The rows and then those of `segments`, whose columns must have the types of the table. Empty segments are left out.
     pub fn append(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut appended = self.clone();
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
@@ -249,8 +247,7 @@ impl Table {
         Ok(fitted(&self.schema, made.columns().to_vec(), made.num_rows())?)
     }
 
-    /// The numbers of the segments, in their order. A segment never changes, and no other one of the store ever has its
-    /// number, once it is committed.
+    /// The numbers of the segments, in order. A committed segment never changes, and its number is not used again.
     pub fn segment_ids(&self) -> Vec<u64> {
         self.segments.iter().map(|segment| segment.id()).collect()
     }
@@ -284,8 +281,7 @@ impl Table {
         self.with_segments(rows.collect())
     }
 
-    /// Whether no row at these addresses of an earlier state has been changed since. Rows that were only moved are found again, unless
-    /// too much has become of them.
+    /// Whether no row at these addresses of an earlier state has changed since. Moved rows are found again, within limits.
     pub fn has_rows_at(&self, addresses: &[u64], earlier: &Self) -> bool {
         addresses.iter().all(|address| {
             let (position, row) = split(*address);

@@ -34,8 +34,7 @@ pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// The name from the folder on of a file that a log names by a path, an address, or either of them encoded once, as the protocol
-/// has it.
+/// The name below the folder of a file that a log names by a path or an address, encoded once or not at all.
 pub(crate) fn name_below(path: &str, folder: &FolderView) -> Result<String, String> {
     let root = match folder {
         FolderView::Local(root) => root,

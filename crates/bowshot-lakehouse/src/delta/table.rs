@@ -128,8 +128,7 @@ fn is_doubtful(data_type: &DataType) -> bool {
     }
 }
 
-/// A scan of files whose row groups, pages and files rule out rows by no bounds but those that hold. Conditions come to it
-/// later too, of joins and of sorts that have found their first rows.
+/// A scan that rules out rows only by bounds that hold. Conditions of joins and sorts reach it later, too.
 fn with_proven_bounds(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let scan = plan
         .downcast_ref::<DataSourceExec>()

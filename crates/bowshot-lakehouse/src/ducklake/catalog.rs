@@ -159,8 +159,7 @@ impl State<'_> {
     }
 }
 
-/// Which file it is, of one that can be a catalog. It is not opened: when another handle of a file is closed, the system takes the
-/// locks of SQLite away with it.
+/// Device and inode of a catalog. It is not opened: closing a second handle would drop the locks of SQLite.
 fn look(path: &Path) -> Result<(u64, u64), Error> {
     let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !found.is_file() {

@@ -245,8 +245,7 @@ pub(super) fn batches(
     inlined.iter().filter(|_| !columns.is_empty()).map(of_one).collect()
 }
 
-/// Values that were written when their column had the type `written`. A text is one of that type: the same text can be another
-/// number in a wider one.
+/// Values of a column that had the type `written`. Texts are parsed as that type: a wider one may read another number.
 fn array_of(values: &[&Value], written: &str, data_type: &DataType) -> Result<ArrayRef, String> {
     match types::plain(written) {
         Some(written) if written != *data_type => {

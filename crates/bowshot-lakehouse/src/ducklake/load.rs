@@ -117,8 +117,7 @@ impl Loading<'_> {
         sources(&columns.columns, &schema, &constants, &HashSet::new(), path)
     }
 
-    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by, and those in
-    /// its path.
+    /// Values that a file need not hold because all its rows share them: those of its partition, and those in its path.
     fn constants(&self, columns: &[LakeColumn], file: &FileRow) -> Result<HashMap<i32, ScalarValue>, Error> {
         let mut texts = file.partition.clone();
         let mapping = file.mapping.and_then(|mapping| self.described.mappings.get(&mapping));

@@ -112,8 +112,7 @@ pub(super) fn listed(state: &State<'_>) -> Result<Vec<LakeName>, Error> {
     Ok(names)
 }
 
-/// What `read` makes of the entries of schemas, by the numbers of these and their own names. Nothing is joined or sorted in the
-/// database, where that has no limit.
+/// What `read` makes of the schemas, by number and name. Nothing is joined or sorted in the database, which has no limit for it.
 fn named<T>(
     state: &State<'_>,
     (table, column): (&str, &str),

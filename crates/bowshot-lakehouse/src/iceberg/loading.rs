@@ -228,8 +228,7 @@ impl Loading<'_> {
         Ok(groups)
     }
 
-    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged, in the types of
-    /// their columns.
+    /// Values that a file need not hold because all its rows share them: those of its partition, in the types of the columns.
     fn constants(&self, entry: &Entry) -> HashMap<i32, ScalarValue> {
         let fields = self.metadata.partitions(entry.spec).iter().zip(&entry.partition);
         let constant = |(field, value): (&metadata::PartitionField, &ScalarValue)| {

@@ -91,8 +91,7 @@ pub(super) struct Entry {
     pub(super) first_row: Option<i64>,
 }
 
-/// Numbers of the first rows of the files of a manifest: those of a file that says none come behind those of the files before it
-/// (specification, "First Row ID Inheritance").
+/// First row numbers: a file without one continues behind the file before it (specification, "First Row ID Inheritance").
 struct FirstRows(Option<i64>);
 
 impl FirstRows {

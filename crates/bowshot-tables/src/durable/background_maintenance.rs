@@ -164,8 +164,7 @@ impl Keeper {
         self.todo.lock().tidying == Some(table)
     }
 
-    /// The catalog knows what the Delta log says, so that versions may be forgotten before the one that is given: the log shows
-    /// it.
+    /// Notes in the catalog what the Delta log shows, so that versions before the given one may be forgotten.
     pub(super) fn record(&self, table: &Table, folder: &Folder) -> Result<Option<u64>, Error> {
         if let Some(bucket) = folder.disk.bucket() {
             bucket.make_whole(table.id(), &folder.disk, &folder.catalog)?;
@@ -246,8 +245,7 @@ impl Keeper {
         due
     }
 
-    /// What is to be done for a table: it has had few rows in the catalog or deleted rows in files for long enough, or has too
-    /// many small files.
+    /// What is due for a table: its few rows or deleted rows have waited long enough, or it has too many small files.
     fn due(&self, table: &Table) -> Vec<Work> {
         let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
         let few_rows = in_catalog.then_some(FEW_ROWS_STAY);

@@ -103,8 +103,7 @@ impl StoredFile {
         self.slot.look.try_lock().is_some_and(|look| look.is_some())
     }
 
-    /// Reads the footer, once; of a file that is not here, the store's. Fails if the file is gone, or is not the one that
-    /// was written. May wait for the store.
+    /// Reads the footer once. Fails if the file is gone, or is not the one that was written. May wait for the store.
     pub(crate) fn look(&self) -> Result<Look, Error> {
         self.slot.touch();
         let mut slot = self.slot.look.lock();

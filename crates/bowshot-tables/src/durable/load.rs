@@ -46,8 +46,7 @@ impl Leftovers {
         self.doubtful
     }
 
-    /// Removes the files and folders that belong to no table. Fails, before it removes anything, if the catalog is
-    /// older than the tables, as one from a backup is: what it does not know is no rubbish then.
+    /// Removes files and folders of no table. Fails before that if the catalog is older than the tables.
     pub(crate) fn remove(&self, catalog: &Catalog, disk: &Disk) -> Result<(), Error> {
         if self.doubtful {
             tracing::warn!(

@@ -30,8 +30,7 @@ impl Persisted {
     }
 }
 
-/// Numbers the versions of the tables that `next` has in another state than `head`, and writes all of the difference
-/// in one transaction. On failure the catalog is as it was.
+/// Numbers the versions of the tables that `next` changes, and writes the difference in one transaction.
 pub(crate) fn persist(catalog: &Catalog, head: &Snapshot, next: &mut Snapshot) -> Result<Persisted, Error> {
     let before = Names::of_changed(head, next);
     number_versions(head, next, &before);

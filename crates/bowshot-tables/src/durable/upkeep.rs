@@ -79,8 +79,7 @@ pub(super) fn tidy(store: &TableStore, name: &EntryName, work: Work) -> Result<O
 }
 
 impl Table {
-    /// The table with all rows that are in the catalog in files, with small files united, and without files that have deleted
-    /// rows. A table in memory stays as it is. Blocks.
+    /// The table with all rows of the catalog in files, small files united, and no deleted rows left in files. Blocks.
     pub fn optimized(&self, store: &TableStore) -> Result<(Self, Optimized), Error> {
         let several = small_files(self) > 1;
         self.united(store, |segment| match segment.file() {
@@ -136,8 +135,7 @@ fn groups(segments: impl Iterator<Item = Arc<Segment>>) -> Vec<Vec<Arc<Segment>>
 }
 
 impl TableStore {
-    /// Moves all rows that are in the catalog into files, so that other programs see them when the server has ended.
-    /// What cannot be moved stays where it is. Blocks.
+    /// Moves rows from the catalog into files, for other programs to see. What cannot be moved stays. Blocks.
     pub fn settle(self: &Arc<Self>) {
         let Some(folder) = self.folder() else { return };
         let bucket = folder.disk.bucket();
@@ -178,8 +176,7 @@ impl TableStore {
         Ok(())
     }
 
-    /// Forgets the versions of a durable table that others have followed for longer than `retain`, and removes the
-    /// files that only they had. Blocks.
+    /// Forgets versions that were replaced longer than `retain` ago, and removes the files that only they had. Blocks.
     pub fn vacuum(&self, table: &Table, retain: Duration) -> Result<Vacuumed, Error> {
         let Some(folder) = self.folder().filter(|_| table.definition().is_durable()) else {
             return Ok(Vacuumed::default());

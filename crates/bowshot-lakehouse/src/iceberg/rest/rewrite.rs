@@ -93,8 +93,7 @@ impl IcebergRewrite {
         Arc::clone(&self.read)
     }
 
-    /// Whether so many more rows of a file are deleted by their places, and the file stays: readers skip them, which is cheaper than to
-    /// write the others again only while they are few.
+    /// Whether so many more rows of a file are deleted in place: skipping them is cheaper only while they are few.
     pub fn deletes_in_place(&self, file: usize, rows: u64) -> bool {
         let Some((before, of)) = self.files.get(file).and_then(|(_, file)| file.places()) else {
             return false;

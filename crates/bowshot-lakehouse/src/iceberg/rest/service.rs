@@ -94,8 +94,7 @@ impl Service {
         self.change(&["namespaces", &namespace, "tables", table], change).await
     }
 
-    /// The same of a change that cannot be told from an equal one of somebody else: it is sent once, so that a conflict is none with
-    /// itself.
+    /// The same, sent only once: a change cannot be told from an equal one, so a repeated one could conflict with itself.
     pub(super) async fn commit_once(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         let change = Method::PostJsonOnce(change.to_string().into());

@@ -24,8 +24,7 @@ pub struct Backup {
     pub store: Option<ObjectFolder>,
 }
 
-/// Which files of a backup may be second names of files that are there already, on the same file system: they take no room, and
-/// are lost with them when the disk is.
+/// Which files of a backup may be hard links to existing files: they take no room, and are lost with the same disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
     Nothing,
@@ -124,8 +123,7 @@ impl Copying<'_> {
         copied(&from, &to, self.stop)
     }
 
-    /// The file of the earlier backup under this name, if it is the same one: names of files of rows and of models are never
-    /// given twice.
+    /// The file of the earlier backup under this name, if it is the same: names of rows and models are not used twice.
     fn of_earlier(&self, name: &str, from: &Path, to: &Path) -> Option<Listed> {
         let (folder, manifest) = self.earlier.as_ref()?;
         let is_unique =

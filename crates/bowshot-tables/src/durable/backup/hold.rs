@@ -228,8 +228,7 @@ fn number_text(number: u64) -> String {
     format!("{number:020}")
 }
 
-/// Who has noted what it knows of the catalog's tables under the number of this opening (`catalog.rs`) must not take the
-/// copy for that catalog: from here on the two go different ways.
+/// Forgets the number of this opening (`catalog.rs`), so that the copy is not taken for the original catalog.
 fn forget_opening(copy: &Path) -> Result<(), Error> {
     let failed =
         |error: rusqlite::Error| Error::Catalog { doing: "cannot be copied", reason: error.to_string() };
