@@ -16,7 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Values of a batch.
 const MAX_VALUES: usize = 4 << 20;
 /// Rows of a batch, however many columns there are.
 const LEAST_ROWS: usize = 16;

@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 
-/// Lines of which a file keeps the reasons.
 const MAX_REJECTS: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -133,27 +133,27 @@ impl ObjectStore for SnapshotStore {
     }
 
     fn list(&self, _prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        stream::once(std::future::ready(Err(refused("list")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "list")))).boxed()
     }
 
     async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
-        Err(refused("list"))
+        Err(refused(NAME, "list"))
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(std::future::ready(Err(refused("delete")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "delete")))).boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(refused("copy"))
+        Err(refused(NAME, "copy"))
     }
 }
 
@@ -206,8 +206,9 @@ fn shares(ranges: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
     shares
 }
 
-fn refused(operation: &'static str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
+/// The error of a store that cannot do something.
+pub fn refused(store: &str, operation: &str) -> object_store::Error {
+    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: store.to_owned() }
 }
 
 #[cfg(test)]

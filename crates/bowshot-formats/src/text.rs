@@ -18,7 +18,6 @@ const BROTLI_BYTES: usize = 64 << 10;
 /// Characters of a wrong value that an error shows.
 const SHOWN_CHARS: usize = 64;
 
-/// Bytes of one line of a table.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Bytes of a text, and the error of the file below if reading it failed.

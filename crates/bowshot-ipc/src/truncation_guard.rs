@@ -7,7 +7,6 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Maps that can be open at once.
 pub(crate) const MAX_MAPS: usize = 16_384;
 
 struct Slot {

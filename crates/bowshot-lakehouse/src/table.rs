@@ -309,7 +309,10 @@ impl LakeTable {
                     next += 1;
                     let value = Literal::new(record.clone());
                     match column.field.is_nullable() {
-                        true => where_there(Column::new(name, next - 1), value)?,
+                        true => {
+                            let is_there = is_not_null(Arc::new(Column::new(name, next - 1)))?;
+                            Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?)
+                        }
                         false => Arc::new(value),
                     }
                 }
@@ -392,12 +395,6 @@ fn without_values(rows: Arc<dyn ExecutionPlan>, deleted: &Gone) -> Result<Arc<dy
         false,
     )?;
     Ok(Arc::new(join))
-}
-
-/// A value in the rows in which a column is not NULL.
-fn where_there(column: Column, value: Literal) -> Result<Arc<dyn PhysicalExpr>> {
-    let is_there = is_not_null(Arc::new(column))?;
-    Ok(Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?))
 }
 
 fn columns_at(

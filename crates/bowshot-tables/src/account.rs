@@ -6,7 +6,6 @@ use arrow::array::RecordBatch;
 use bowshot_api::allocations;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,14 +91,7 @@ impl Drop for Claim {
     }
 }
 
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account")
-            .field("limit_bytes", &self.limit_bytes)
-            .field("bytes", &self.bytes())
-            .finish()
-    }
-}
+bowshot_api::debug_fields!(Account { limit_bytes });
 
 /// Bytes that stay allocated as long as the rows are there.
 pub(super) fn retained_bytes(rows: &RecordBatch) -> u64 {

@@ -7,7 +7,6 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 
 /// Types inside one another. Their text nests three times as deep, and readers of JSON stop at 128.
 const MAX_TYPE_DEPTH: usize = 32;
-/// Columns of a table or view.
 const MAX_COLUMNS: usize = 10_000;
 /// Fields of all types of a table together, with its columns.
 const MAX_FIELDS: usize = 50_000;

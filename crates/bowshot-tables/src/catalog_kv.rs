@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Notes of one snapshot: with those of all others, every snapshot holds them.
 const MAX_NOTES: usize = 100_000;
-/// Bytes of one note, its key included.
 const MAX_NOTE_BYTES: usize = 64 << 10;
 
 /// See the module. Immutable: each change gives a copy.
@@ -75,7 +74,6 @@ impl Notes {
         Arc::new(Self { texts, base: Some(Arc::clone(base)), read: OnceLock::new() })
     }
 
-    /// The same with other texts; `None` takes a note out.
     pub(super) fn changed(
         self: &Arc<Self>,
         changes: impl IntoIterator<Item = (String, Option<String>)>,

@@ -11,7 +11,6 @@ pub(super) struct CommitQueue<T>(Mutex<Queue<T>>);
 #[derive(Debug)]
 struct Queue<T> {
     waiting: Vec<Arc<Waiting<T>>>,
-    /// Whether one of those that came is to do the work.
     has_leader: bool,
 }
 
@@ -29,7 +28,6 @@ enum Turn {
     IsDone,
 }
 
-/// The one that does the work of all that wait.
 #[derive(Debug)]
 pub(super) struct Leader<'q, T> {
     queue: &'q CommitQueue<T>,

@@ -12,7 +12,6 @@ const SMALL_ROWS: usize = 4096;
 /// they have fewer bytes.
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// Small segments that a table may have.
 const SMALL_SEGMENTS: usize = 64;
 
 /// Rows that a united segment may have: after one transaction of very many small appends there is more than one.

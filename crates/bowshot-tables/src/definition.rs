@@ -32,12 +32,10 @@ pub struct Column {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     pub name: String,
-    /// SQL expression over the columns.
     pub sql: String,
     pub comment: Option<String>,
 }
 
-/// Columns whose values together tell a row from all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Key {
     pub name: Option<String>,
@@ -111,7 +109,6 @@ impl Identity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
     pub column: String,
-    /// SQL expression over the other columns.
     pub sql: String,
 }
 
@@ -120,7 +117,6 @@ pub struct Generated {
 pub struct Reference {
     pub name: Option<String>,
     pub columns: Vec<String>,
-    /// The other table, as SQL.
     pub table: String,
     /// Its columns; its primary key without any.
     pub referred: Vec<String>,
@@ -315,7 +311,6 @@ impl Definition {
         self.storage == Storage::Durable
     }
 
-    /// Place of the column of exactly this name.
     pub fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|candidate| candidate.field.name() == column)
     }

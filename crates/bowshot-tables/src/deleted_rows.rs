@@ -30,7 +30,6 @@ impl DeletedRows {
         Self { rows: Arc::new(rows), noted_bytes }
     }
 
-    /// All rows of a file of so many but these.
     pub(super) fn all_but(left: &[u32], rows: usize) -> Self {
         let mut all = RoaringBitmap::new();
         all.insert_range(0..u32::try_from(rows).unwrap_or(u32::MAX));
@@ -65,7 +64,6 @@ impl DeletedRows {
         self.len() <= file_rows / MIN_ROWS_FOR_EACH && self.noted_bytes <= file_bytes.max(MIN_NOTED_BYTES)
     }
 
-    /// Those of these that are not among others, in order.
     pub(super) fn beyond(&self, others: &Self) -> Vec<u32> {
         (&*self.rows - &*others.rows).iter().collect()
     }

@@ -95,7 +95,6 @@ pub enum Error {
     /// A row to delete is not there: the address is of another state of the table.
     #[error("no row at segment {segment}, row {row}")]
     NoRow { segment: u64, row: u64 },
-    /// Rewriting lost or made up rows.
     #[error("rewriting made {after} rows of {before}")]
     Rewritten { before: usize, after: usize },
     /// Rows that are not of the table's columns, or that Arrow cannot copy.
@@ -104,7 +103,6 @@ pub enum Error {
     /// Values that `rewrite` cannot give another type.
     #[error("{0}")]
     Invalid(String),
-    /// A sequence, or what numbers a column, has given its last number.
     #[error("reached {end} value of the sequence ({limit})")]
     Exhausted { end: &'static str, limit: i64 },
     #[error("`{}` is there and not empty", path.display())]

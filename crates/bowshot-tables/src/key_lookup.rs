@@ -39,9 +39,7 @@ pub fn has_plain_equality(data_type: &DataType) -> bool {
 
 /// A column: its place in the table, and its field.
 type Place = (usize, FieldRef);
-/// The values of a column of a segment.
 type Pieces = Arc<[ArrayRef]>;
-/// The values of several columns, batch by batch.
 type Columns = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, Error>> + Send>;
 
 /// Whether the statement that makes an index still runs; `None` for a lookup that makes none.
@@ -405,7 +403,6 @@ impl Room<'_> {
     }
 }
 
-/// What the segments of a store keep for lookups, in bytes.
 pub(super) struct LookupBudget {
     limit: u64,
     used: AtomicU64,
@@ -456,7 +453,6 @@ impl LookupBudget {
     }
 }
 
-/// Bytes of the budget, given back when this is dropped.
 struct Reservation {
     account: Arc<Account>,
     bytes: u64,

@@ -17,7 +17,6 @@ use uuid::Uuid;
 
 /// Bytes of all files in memory.
 const MEMORY_BYTES: usize = 1 << 30;
-/// Ending of a file in the folder.
 const ENDING: &str = "model";
 
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use uuid::Uuid;
 const MAX_HISTORY: usize = 1_000_000;
 /// Files of one note of the history: a load writes the last note anew.
 const CHUNK: usize = 2_048;
-/// Digits of one file in it.
 const DIGITS: usize = 16;
 const MAX_ERROR_BYTES: usize = 2_000;
 
@@ -33,9 +32,7 @@ pub struct Pipe {
     pub table: [String; 3],
     /// A path, a pattern or an address.
     pub location: String,
-    /// How its files are read, as COPY has it.
     pub options: Vec<(String, Option<String>)>,
-    /// How often the server looks for files.
     pub every: Duration,
     pub paused: bool,
     /// Another one after each change: two loads of the same files are different changes, and conflict.
@@ -63,7 +60,6 @@ pub struct PipeError {
     pub failed_us: i64,
 }
 
-/// What one transaction notes of files.
 #[derive(Debug, Clone, Default)]
 pub struct PipeLoad {
     pub files: Vec<PipeFile>,

@@ -32,7 +32,6 @@ impl Reads {
 }
 
 impl SeenRows {
-    /// Whether none of them was changed or deleted up to this state of the table.
     pub fn are_in(&self, now: &Table) -> bool {
         now.has_all_rows_of(self.checked.as_ref().unwrap_or(&self.table))
             || self.addresses.as_ref().is_some_and(|places| now.has_rows_at(places, &self.table))

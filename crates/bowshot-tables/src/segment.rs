@@ -12,7 +12,6 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::iter;
 use std::sync::{Arc, LazyLock};
 
@@ -47,7 +46,6 @@ pub(super) struct MemoryRows {
     columns: Vec<ColumnFacts>,
 }
 
-/// What is known of the values of a column without looking at them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ColumnFacts {
     /// Bytes of the values themselves.
@@ -285,12 +283,7 @@ impl MemoryRows {
     }
 }
 
-impl fmt::Debug for Segment {
-    /// Without the values, which are the users' own.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Segment").field("id", &self.id).field("rows", &self.rows()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Segment { id });
 
 impl ColumnFacts {
     fn of(values: &ArrayRef) -> Self {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 /// Types, each counted wherever its name stands.
 const MAX_TYPES: u64 = 10_000;
-/// Levels of types within types.
 const MAX_LEVELS: u64 = 64;
 /// Bytes of names, descriptions and the like, counted as often.
 const MAX_TEXT_BYTES: u64 = 16 << 20;

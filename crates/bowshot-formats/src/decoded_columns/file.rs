@@ -5,7 +5,6 @@ use super::packed::Piece;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::sync::Arc;
 
 /// What counting the uses of a chunk takes, in the table and around it.
@@ -162,11 +161,7 @@ impl Drop for FileColumns {
     }
 }
 
-impl fmt::Debug for FileColumns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileColumns").field("known", &self.chunks.lock().len()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(FileColumns {});
 
 /// A chunk that is being read to be kept. Dropping it unfinished leaves the chunk as it was.
 pub(super) struct Filling {

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-/// Bytes of the texts that cells share.
 const MAX_SHARED_BYTES: usize = 512 << 20;
 
 #[derive(Debug, Default)]

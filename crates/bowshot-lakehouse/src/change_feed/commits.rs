@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Commits that are read for one range.
 const MAX_COMMITS: u64 = 10_000;
 /// Bytes of all entries of a range.
 const MAX_BYTES: u64 = 1 << 30;

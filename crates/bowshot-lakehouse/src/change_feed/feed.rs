@@ -334,7 +334,6 @@ fn rows(done: &Done, vectors: &mut Vectors<'_>) -> Result<Vec<(Option<&'static s
     })
 }
 
-/// The places of one that the other one lacks. Both are in order.
 fn lacking(one: &[u64], other: &[u64]) -> Vec<u64> {
     one.iter().copied().filter(|place| other.binary_search(place).is_err()).collect()
 }

@@ -14,7 +14,6 @@ const MAPPING: &str = "delta.columnMapping.mode";
 const NAME: &str = "delta.columnMapping.physicalName";
 const NUMBER: &str = "delta.columnMapping.id";
 
-/// Features of tables that readers must know, and which are known here.
 const KNOWN: [&str; 7] = [
     "columnMapping",
     "deletionVectors",

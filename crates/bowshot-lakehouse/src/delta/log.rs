@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 const FOLDER: &str = "_delta_log";
-/// Digits of the number in a name.
 const DIGITS: usize = 20;
 /// Bytes of an entry that are read at once for the time in it; it stands in the first line.
 const FIRST_BYTES: u64 = 64 << 10;

@@ -5,7 +5,7 @@ use crate::delta::decimals::Decimals;
 use crate::delta::local::shown;
 use crate::delta::log::{is_entry, misleads};
 use async_trait::async_trait;
-use bowshot_formats::snapshot_store::wanted;
+use bowshot_formats::snapshot_store::{refused, wanted};
 use bowshot_object_store::{Error, RemoteView};
 use bytes::Bytes;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -197,28 +197,24 @@ impl ObjectStore for DeltaObjects {
     }
 
     async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
-        Err(refused("list with folders"))
+        Err(refused(NAME, "list with folders"))
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(std::future::ready(Err(refused("delete")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "delete")))).boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(refused("copy"))
+        Err(refused(NAME, "copy"))
     }
-}
-
-fn refused(operation: &'static str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
 }
 
 impl fmt::Display for DeltaObjects {

@@ -18,9 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const MAX_BYTES: u64 = 4 << 30;
 /// Bytes of memory that SQLite may have for all catalogs.
 const MAX_MEMORY: u64 = 1 << 30;
-/// Bytes of a text in a catalog.
 pub(super) const MAX_TEXT: usize = 16 << 10;
-/// Versions of the format that are known.
 const VERSIONS: [&str; 4] = ["0.3", "0.4", "1.0", "1.1"];
 
 #[derive(Debug)]

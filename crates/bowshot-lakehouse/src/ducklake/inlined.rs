@@ -26,7 +26,6 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_TABLES: usize = 10_000;
 const MAX_PLACES: usize = 10_000_000;
 
-/// What a writer does to have none.
 const HINT: &str = "write them to files in DuckDB: `CALL ducklake_flush_inlined_data('lake')`";
 
 /// Rows that were written while a table had the same columns.

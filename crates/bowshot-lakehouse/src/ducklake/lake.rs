@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tables of one lake that are remembered.
 const MAX_KNOWN: usize = 4_096;
 /// How long a catalog that was too slow is left alone, so that those who wait for it are told.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -34,7 +33,6 @@ type Known = (Arc<LakeSnapshot>, TableVersion);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuckLakePlace {
     pub name: String,
-    /// The file of SQLite.
     pub catalog: PathBuf,
     /// Where its files are, whatever the catalog says.
     pub data_path: Option<PathBuf>,

@@ -9,7 +9,6 @@ use rusqlite::Row;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Tables of one lake.
 const MAX_TABLES: usize = 100_000;
 /// Bytes of the names in a list of them.
 const MAX_NAMES_BYTES: usize = 64 << 20;
@@ -239,7 +238,6 @@ pub(super) fn described(
     }))
 }
 
-/// Whether a view has this name, which means a query in the dialect of DuckDB.
 pub(super) fn is_view(state: &State<'_>, name: &LakeName, snapshot: i64) -> Result<bool, Error> {
     if !state.has_table("ducklake_view")? {
         return Ok(false);

@@ -80,7 +80,6 @@ pub(super) struct Entry {
     pub(super) path: String,
     pub(super) format: String,
     pub(super) spec: i32,
-    /// Values of the fields of the specification.
     pub(super) partition: Vec<ScalarValue>,
     pub(super) sequence: i64,
     /// Numbers of the columns whose values say which rows are deleted.

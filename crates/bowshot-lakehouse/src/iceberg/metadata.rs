@@ -12,10 +12,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a metadata file; a larger one is refused.
 pub(super) const MAX_BYTES: u64 = 32 << 20;
 const FOLDER: &str = "metadata";
-/// Bytes of the file that says which number is current.
 const MAX_HINT_BYTES: u64 = 64;
 
 #[derive(Debug, Deserialize)]

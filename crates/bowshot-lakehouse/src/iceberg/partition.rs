@@ -6,7 +6,6 @@ use super::metadata::PartitionField;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
-/// Digits of a decimal, at most.
 const MAX_DIGITS: u8 = 38;
 
 /// The values of one file.

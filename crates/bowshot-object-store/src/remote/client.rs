@@ -11,7 +11,6 @@ use futures::TryStreamExt;
 use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore};
 use parking_lot::Mutex;
-use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,11 +38,7 @@ pub(super) struct Stores {
     pub(super) patient: Arc<dyn ObjectStore>,
 }
 
-impl fmt::Debug for Stores {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stores")
-    }
-}
+bowshot_api::debug_fields!(Stores {});
 
 #[derive(Debug)]
 pub struct Client {

@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Objects that one listing may give.
 const MAX_LISTED: usize = 500_000;
 /// Objects that are removed at the same time, and with one wait.
 const PARALLEL: usize = 8;

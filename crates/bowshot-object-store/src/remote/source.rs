@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Listing takes at most one part of so many of the time.
 const LISTING_SHARE: u32 = 10;
-/// Objects of one source.
 const MAX_OBJECTS: usize = 500_000;
 /// How long a failure is believed.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(1);

@@ -20,7 +20,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Keys of a place, with how the libraries call them.

@@ -173,17 +173,14 @@ impl NewSecret {
         if let Some(endpoint) = values.get("endpoint")
             && !endpoints.contains(endpoint.expose().trim_end_matches('/'))
         {
-            return Err(foreign_endpoint());
+            // Whoever gives credentials does not say where the server goes with them.
+            let error = Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is not allowed");
+            return Err(error.with_hint(
+                "the operator can allow endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
+            ));
         }
         Ok(Self { name, kind, scope, values })
     }
-}
-
-/// The error for an endpoint that the operator has not named: whoever gives credentials says not where the server goes with them.
-fn foreign_endpoint() -> Error {
-    Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is not allowed").with_hint(
-        "the operator can allow endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
-    )
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -24,7 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tables whose files are remembered.
 const MAX_KNOWN: usize = 4_096;
 /// How long a failure is believed: by who lists the tables of all databases, and by who asks for one.
 const FAILURE: Duration = Duration::from_secs(30);

@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Batches between the query and the files.
 const AHEAD: usize = 2;
 /// Attempts to commit, and the first pause between two; each later one is twice as long.
 pub(super) const ATTEMPTS: u32 = 10;

@@ -5,7 +5,6 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Longest name of a table, and of a namespace with all of its parts.
 const MAX_NAME_BYTES: usize = 1_024;
 /// All but what means itself everywhere in an address.
 const WRITTEN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -18,7 +18,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The snapshot of one statement.
 #[derive(Debug)]
 pub(in super::super) struct Append {
     id: i64,

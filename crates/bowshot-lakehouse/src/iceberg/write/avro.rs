@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 const MAGIC: &[u8] = b"Obj\x01";
-/// Bytes of a block before it is closed.
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// Values in the order of a schema.

@@ -24,13 +24,11 @@ use uuid::Uuid;
 
 /// Rows of a row group: what one thread of a scan takes at once.
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of a file before the next one is begun.
 const FILE_BYTES: usize = 512 << 20;
 /// Bytes of rows in memory that wait until enough of them go to files of their partitions.
 const WAITING_BYTES: usize = 256 << 20;
 /// The order of rows that are in none.
 const UNSORTED: i64 = 0;
-/// Files of one statement.
 const MAX_FILES: usize = 10_000;
 
 /// Writes rows to Parquet files, one partition each. Everything blocks.

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Files that are looked at in one statement.
 const MAX_FILES: usize = 5_000_000;
 
 /// The snapshots to expire, and the files that only they have.

@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 /// Manifests of a table that is written to; one with more is to be compacted first.
 const MAX_MANIFESTS: usize = 50_000;
-/// Entries of a manifest that is written again.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// The files and rows that are to go, by where files are read from, and the state that has them.
@@ -210,7 +209,6 @@ impl Removed {
         Ok(lost)
     }
 
-    /// The manifests, in a snapshot of this number.
     pub(super) fn manifests(&self, sequence: i64) -> impl Iterator<Item = ManifestFile> + '_ {
         let rewritten =
             self.rewritten.iter().map(move |manifest| ManifestFile { sequence, ..manifest.clone() });
