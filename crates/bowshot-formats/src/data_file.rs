@@ -142,8 +142,7 @@ impl DataFile {
         Ok(file)
     }
 
-    /// The mapped file, which must be an Arrow file. The map stays while the table's files do, since touching the
-    /// pages of a new one costs time; only when there are too many the oldest goes.
+    /// Maps the file, which must be an Arrow file. The map stays with the table's files: touching pages of a new one takes time.
     pub fn map(self: &Arc<Self>) -> Result<Arc<MappedFile>, Error> {
         if let Some(map) = self.map.lock().as_ref() {
             return Ok(Arc::clone(map));
@@ -167,8 +166,7 @@ impl DataFile {
         Ok(map)
     }
 
-    /// Exactly the bytes of a long range where the system holds them, if none of them has to come from disk. Whoever uses
-    /// them calls [`Self::check_pages`] afterwards.
+    /// Exactly the bytes of a long range, if none has to come from disk. Callers ask [`Self::check_pages`] afterwards.
     pub(crate) fn resident(self: &Arc<Self>, range: &Range<u64>) -> Option<Bytes> {
         let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
         if range.len() < SHARED_BYTES || self.remote.is_some() {
@@ -319,8 +317,7 @@ impl Read for FileReader {
     }
 }
 
-/// Bounds the handles and maps of all tables: the oldest goes when there are too many. A file that was closed is opened
-/// again when it is read, and is refused if it is another one by then.
+/// Bounds the handles and maps of all tables: the oldest goes. A closed file is opened again when it is read, if it is the same.
 #[derive(Debug)]
 pub struct HandlePool {
     handles: Queue,

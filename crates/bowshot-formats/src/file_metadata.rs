@@ -149,8 +149,7 @@ impl FactSources {
         Sampling { rows: self.sample_rows, strange: Strange::Outgrows(Arc::clone(&self.surprises)) }
     }
 
-    /// The same columns, in one piece with those of the file before if they are equal: a table may be made of a hundred
-    /// thousand files.
+    /// The same columns, shared with the file before if they are equal: a table may have a hundred thousand files.
     fn shared(&self, columns: SchemaRef) -> SchemaRef {
         let mut last = self.last.lock();
         match last.upgrade().filter(|last| *last == columns) {

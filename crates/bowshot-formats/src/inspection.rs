@@ -32,8 +32,7 @@ pub fn of_all_rows(options: &ReadOptions) -> ReadOptions {
 
 pub type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
-/// One result per file, in order; several threads, since each file costs a wait for the disk. What could be read is known then, even if
-/// another file is broken: the next attempt reads only that one.
+/// One result per file, in order, by several threads. What could be read is kept even if another file is broken.
 pub fn look_at(
     found: &[ListedFile],
     known: &mut KnownFiles,

@@ -14,8 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A schema whose strings and binaries are contiguous: views drag whole decoded pages along and must be copied before
-/// they can be sent.
+/// A schema with contiguous strings and binaries: views hold whole decoded pages, and must be copied to be sent.
 pub fn plain(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -81,8 +80,7 @@ pub enum Typing {
     Guessed,
 }
 
-/// The columns of a table: those of the first file, then what others add. A column is nullable if a file says so or
-/// lacks it.
+/// The columns of a table: those of the first file, then what others add. Nullable if a file says so or lacks it.
 pub fn unite<'a>(
     files: impl Iterator<Item = (&'a Path, &'a FileFacts)> + Clone,
     typing: Typing,

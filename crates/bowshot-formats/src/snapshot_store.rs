@@ -163,8 +163,7 @@ impl fmt::Display for SnapshotStore {
     }
 }
 
-/// Reads on the blocking pool: a cold disk must not stall the threads that compute. A large row group is read by several
-/// threads, since nothing of it can be decoded before all of it is there.
+/// Reads on the blocking pool, so that a cold disk stalls no thread that computes; large row groups by several threads.
 async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
     let failed = |error| object_store::Error::Generic { store: NAME, source: Box::new(error) };
     if let Some(remote) = file.as_remote() {

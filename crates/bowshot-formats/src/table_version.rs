@@ -12,8 +12,7 @@ pub trait Versioned {
     /// The table's name in schema `main`.
     fn name(&self) -> &str;
 
-    /// The version, unless a file was written so recently that it may change again without a trace. What is computed of
-    /// such a file must not be kept.
+    /// The version, unless a file is so recent that it may change without a trace: nothing that is computed of it may be kept.
     fn settled_version(&self) -> Option<TableVersion>;
 
     /// Whether a scan that is planned now still reads that version.

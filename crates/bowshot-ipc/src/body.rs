@@ -191,9 +191,7 @@ fn trailers((code, message): &Status) -> HeaderMap {
     trailers
 }
 
-/// gRPC's encoding of status messages: printable ASCII except the percent sign stays, every other byte becomes `%XX`.
-///
-/// A message that would become too long for a header ends early, with three dots.
+/// gRPC's encoding of status messages: all but printable ASCII becomes `%XX`; long messages end early, with three dots.
 fn percent_encode(message: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(message.len());

@@ -35,9 +35,7 @@ pub(crate) fn joined_bytes(batch: &RecordBatch) -> usize {
     batch_bytes(batch, usize::MAX) + without_bitmap * batch.num_rows().div_ceil(8)
 }
 
-/// Batches of one schema, all of whose columns [join](joins), as one message that is not compressed.
-///
-/// Fails if the texts of a column together have more bytes than their offsets can say.
+/// Batches of one schema whose columns all [join](joins), as one uncompressed message. Fails if texts exceed their offsets.
 pub(crate) fn join(batches: &[RecordBatch]) -> Result<Message> {
     let mut body = Body::default();
     let columns = batches.first().map_or(0, RecordBatch::num_columns);

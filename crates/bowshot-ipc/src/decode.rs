@@ -185,10 +185,7 @@ fn aligned(body: Bytes) -> Buffer {
     if body.as_ptr().addr().is_multiple_of(8) { Buffer::from(body) } else { Buffer::from(body.as_ref()) }
 }
 
-/// Runs a call into Arrow's reader and turns a panic into an error.
-///
-/// The checks before it leave no panic that is known; this is the second line, because a hostile client must never
-/// take more than its own request down.
+/// Runs a call into Arrow's reader and turns a panic into an error: a hostile client takes down its own request only.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(Error::Decode),

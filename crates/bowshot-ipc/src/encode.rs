@@ -95,8 +95,7 @@ impl Encoder {
         self.options.large_message.as_ref().filter(|large| plain && large.bytes > self.options.message_bytes)
     }
 
-    /// Batches of one schema, all of whose columns can be joined, as one message of the larger size; a single one may take
-    /// several.
+    /// Batches of one schema whose columns can be joined, as one larger message; a single batch may take several.
     pub(crate) fn encode_joined(&mut self, batches: &[RecordBatch]) -> Result<Vec<Message>> {
         for batch in batches {
             self.check(batch)?;
@@ -141,9 +140,7 @@ impl Encoder {
 
 bowshot_api::debug_fields!(Encoder { schema, options });
 
-/// Cuts the encoder's buffers into messages: for each of them an 8-byte prefix, the flatbuffer, its padding, the body.
-///
-/// The schema message, which comes with the first batch, is left out: [`Encoder::schema_message`] sent it already.
+/// Cuts the encoder's buffers into messages, without that of the schema, which [`Encoder::schema_message`] has sent.
 fn messages(buffers: Vec<Buffer>) -> Result<Vec<Message>> {
     let mut messages = Vec::with_capacity(1);
     let mut buffers = buffers.into_iter().filter(|buffer| !buffer.is_empty());

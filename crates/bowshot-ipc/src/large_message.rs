@@ -51,8 +51,7 @@ impl Primed {
     }
 }
 
-/// The right to join batches for a reader. If it is dropped before the message has been [sent](Turn::sent), another stream may
-/// do it.
+/// The right to join batches for a reader. Another stream gets it if it is dropped before it was [sent](Turn::sent).
 #[derive(Debug)]
 pub(crate) struct Turn {
     primed: Primed,

@@ -256,8 +256,7 @@ impl Text<'_> {
     }
 }
 
-/// Where one of two bytes comes first. Values are short: eight bytes at a time are sooner through with one than a search that is
-/// made for long texts has begun.
+/// Where one of two bytes comes first. Values are short: eight bytes at a time beat a search that is made for long texts.
 fn first_of(bytes: &[u8], (one, other): (u8, u8)) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

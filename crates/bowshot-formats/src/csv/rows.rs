@@ -24,8 +24,7 @@ pub(super) struct Rows {
     pub(super) fault: Arc<OnceLock<Error>>,
     line_numbers: LineNumbers,
     columns: Vec<(usize, Column)>,
-    /// Columns that nobody asks for, or in another type than this file's own: a line that is left out for one of them is left out
-    /// of every statement.
+    /// Columns that are only checked: a line that is left out for one of them is left out of every statement.
     checked: Vec<(usize, Column)>,
     schema: SchemaRef,
     batch_rows: usize,

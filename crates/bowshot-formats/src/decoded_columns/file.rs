@@ -53,8 +53,7 @@ impl FileColumns {
         Arc::new(Self { cache: Arc::clone(cache), chunks: Mutex::default() })
     }
 
-    /// Whether a scan should take the way through the cache for this chunk: its values are kept, or this will be the use
-    /// that keeps them.
+    /// Whether a scan should use the cache for this chunk: its values are kept, or will be by this use.
     pub(super) fn is_of_use(&self, id: ChunkId) -> bool {
         self.chunks.lock().get(&id).is_some_and(|chunk| match chunk.content {
             Content::Kept(..) => true,

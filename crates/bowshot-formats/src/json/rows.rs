@@ -240,8 +240,7 @@ impl Rows {
     }
 }
 
-/// The wanted columns in their order; behind them those that are only checked, since a row that is left out for one of them
-/// is left out of every statement.
+/// The wanted columns in order, and behind them those that are only checked: a wrong value leaves the row out.
 fn columns(facts: &JsonFacts, wanted: &SchemaRef) -> Vec<Column> {
     let column = |field: &Arc<Field>| {
         Column::new(

@@ -84,8 +84,7 @@ impl RemoteSource {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// Whether the store is to be asked before anything else is told: something is another content by now, or the credentials are
-    /// others.
+    /// Whether the store must be asked first: something in it has changed, or the credentials have.
     pub(super) fn is_stale(&self) -> bool {
         self.state.lock().last.as_ref().is_some_and(|last| !self.counts(last))
             || self.stale.load(Ordering::Acquire)
@@ -100,8 +99,7 @@ impl RemoteSource {
         self.client.pool.secret(&self.url.location)
     }
 
-    /// What the last listing has shown, and what came of the last attempt. Never waits; a listing that is too old is made anew
-    /// in the background.
+    /// The last listing, and what came of the last attempt. Never waits: an old listing is renewed in the background.
     pub fn known(self: &Arc<Self>) -> (Option<Arc<Listing>>, Option<Fault>) {
         let (good, fault, due) = {
             let state = self.state.lock();
