@@ -30,7 +30,6 @@ pub struct Request {
     /// The wanted columns of the table, without partition columns.
     pub schema: SchemaRef,
     pub batch_size: usize,
-    /// The part of the file, in bytes.
     pub range: Option<Range<u64>>,
     pub compression: Compression,
     /// Told of each file whose memory the batches share.

@@ -26,7 +26,6 @@ pub struct FileFacts {
     pub detail: Detail,
 }
 
-/// What only one format knows.
 #[derive(Debug)]
 pub enum Detail {
     /// A text file without content: no columns, no rows.
@@ -95,7 +94,6 @@ impl FileFacts {
         }
     }
 
-    /// How the file is read and why, where that was found out.
     pub fn story(&self) -> Option<String> {
         match &self.detail {
             Detail::Csv(facts) => Some(facts.story()),

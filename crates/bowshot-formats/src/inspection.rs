@@ -15,7 +15,6 @@ use std::sync::{Arc, OnceLock};
 /// Threads that look at the files of an object store.
 const REMOTE_THREADS: usize = 32;
 
-/// Facts of files that were looked at before, by path.
 pub type KnownFiles = HashMap<PathBuf, (Arc<DataFile>, Arc<FileFacts>)>;
 
 #[derive(Debug)]

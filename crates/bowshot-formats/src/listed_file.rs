@@ -15,7 +15,6 @@ pub struct ListedFile {
     /// The path as rows show it that name their file.
     pub shown: String,
     pub identity: FileIdentity,
-    /// Set for a file in an object store.
     pub remote: Option<Arc<RemoteFile>>,
 }
 

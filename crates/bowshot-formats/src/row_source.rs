@@ -44,7 +44,6 @@ pub struct RowSource {
     batch_size: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
-    /// Keeps the handles of the table's files.
     lease: Arc<Lease>,
     shared: SharedFiles,
 }

@@ -43,7 +43,6 @@ fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Where columns are by their names. Searching for each column in turn takes too long where there are many.
 pub struct Places<'a> {
     schema: &'a Schema,
     by_name: OnceCell<HashMap<&'a str, usize>>,
@@ -198,7 +197,6 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether a whole number of 64 bits and a floating-point one meet.
 fn is_mixed(one: &DataType, other: &DataType) -> bool {
     let is_large = |data_type: &DataType| matches!(data_type, DataType::Int64 | DataType::UInt64);
     is_large(one) && other.is_floating() || is_large(other) && one.is_floating()

@@ -24,7 +24,6 @@ pub struct SnapshotFile {
     pub facts: Arc<FileFacts>,
     pub compression: Compression,
     pub partition_values: Vec<ScalarValue>,
-    /// For all columns of the table.
     pub statistics: Arc<Statistics>,
 }
 

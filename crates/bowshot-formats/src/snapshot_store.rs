@@ -67,7 +67,6 @@ impl SnapshotStore {
         meta
     }
 
-    /// Forgets the files that nobody holds.
     pub fn sweep(&self) {
         self.files.write().retain(|_, file| file.strong_count() > 0);
     }

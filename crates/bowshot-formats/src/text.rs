@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a sample may take after decompression: a file without a single line end must not fill the memory.
 const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 
-/// Bytes that are unpacked at once.
 const BROTLI_BYTES: usize = 64 << 10;
 
 /// Characters of a wrong value that an error shows.

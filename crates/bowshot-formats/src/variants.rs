@@ -9,7 +9,6 @@ use parquet_variant_compute::{VariantArray, shred_variant, unshred_variant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Whether structs of a type may be VARIANT values in parts.
 pub fn are_parts(data_type: &DataType) -> bool {
     let DataType::Struct(parts) = data_type else { return false };
     let find = |name: &str| parts.iter().find(|part| part.name() == name);

@@ -51,7 +51,6 @@ pub(crate) fn join(batches: &[RecordBatch]) -> Result<Message> {
 #[derive(Default)]
 struct Body {
     pieces: Pieces,
-    /// Its bytes, padding included.
     len: usize,
     nodes: Vec<FieldNode>,
     buffers: Vec<arrow_ipc::Buffer>,
@@ -123,7 +122,6 @@ impl Body {
     }
 }
 
-/// Which rows have a value.
 fn validity(parts: &[&ArrayRef], rows: usize) -> Buffer {
     let mut bits = BooleanBufferBuilder::new(rows);
     for part in parts {

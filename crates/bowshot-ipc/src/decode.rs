@@ -139,7 +139,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all columns of a message, or those at the given positions.
     fn read(
         mut self,
         version: MetadataVersion,

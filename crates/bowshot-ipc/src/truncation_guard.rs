@@ -62,7 +62,6 @@ pub(crate) fn guard(range: &[u8]) -> Option<Guard> {
     Some(Guard { slot })
 }
 
-/// Installs the handler, once per process.
 pub(crate) fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let failure = |code: i32| io::Error::from_raw_os_error(code);

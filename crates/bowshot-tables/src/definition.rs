@@ -257,8 +257,7 @@ impl Definition {
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
     }
 
-    /// The columns of `plain`, which are these, with what operators ask for: JSONB has no spelling, CHAR(n) is padded,
-    /// ENUM has an order of its own, and JSON is more than a text.
+    /// The columns of `plain` as operators need them: JSONB without its spelling, CHAR(n) padded, ENUM and JSON as extensions.
     pub(super) fn for_operators(&self, plain: &SchemaRef) -> SchemaRef {
         let marked = |column: &Column| {
             let metadata = column.field.metadata();

@@ -83,8 +83,7 @@ impl Table {
         }
     }
 
-    /// The same, and makes what is not there, unless it is the first lookup in a segment that has many rows. Blocks, and asks
-    /// `goes_on` again and again. `None` if what is to be kept does not fit.
+    /// The same, and makes missing indexes, except at the first lookup of many rows. Blocks, asking `goes_on`; `None` without room.
     pub fn index_and_find_rows(
         &self,
         key: &[(usize, ArrayRef)],
@@ -275,7 +274,6 @@ impl KeyIndex {
         Ok(Some(Self { converter, keys, order }))
     }
 
-    /// Numbers of the rows with this key: one at most, of a key that is unique.
     fn rows_of(&self, values: &[ArrayRef]) -> Result<Vec<usize>, ArrowError> {
         let sought = self.converter.convert_columns(values)?;
         let (sought, count) = (sought.row(0), self.keys.num_rows());
@@ -418,7 +416,6 @@ impl LookupBudget {
         Self { limit, used, began: Instant::now(), listed: Mutex::default() }
     }
 
-    /// In seconds, never 0.
     fn now(&self) -> u64 {
         1 + self.began.elapsed().as_secs()
     }

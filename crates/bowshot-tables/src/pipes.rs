@@ -159,7 +159,6 @@ impl Pipe {
     }
 }
 
-/// The notes of the history that are others with more files.
 fn history(name: &str, texts: &Texts, load: &PipeLoad) -> Result<Vec<Change>, Error> {
     if load.files.is_empty() {
         return Ok(Vec::new());

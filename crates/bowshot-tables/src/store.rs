@@ -444,7 +444,6 @@ fn merge_and_check(sides: &Sides<'_, Snapshot>, reads: &Reads) -> Result<Snapsho
     Ok(merged)
 }
 
-/// Who looks after the folder. Of tables in a store nobody knows yet what is there.
 fn kept(disk: &Disk, head: &Snapshot, leftovers: &Leftovers) -> Keeper {
     let Some(bucket) = disk.bucket() else { return Keeper::default() };
     if leftovers.is_doubtful() {

@@ -148,7 +148,6 @@ fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Bytes of what a type or a field says besides its types.
 fn text_bytes(schema: &Value) -> u64 {
     let length = |text: &str| text.len() as u64;
     match schema {

@@ -22,7 +22,6 @@ pub(crate) enum Nulls {
 }
 
 impl Nulls {
-    /// Whether a text was named as one that is null.
     pub(super) fn lists(&self, text: &[u8]) -> bool {
         matches!(self, Self::Listed(listed) if listed.iter().any(|null| null == text))
     }
@@ -126,7 +125,6 @@ impl Column {
         .is_some()
     }
 
-    /// Whether a value can be taken, without taking it.
     pub(super) fn takes(&self, text: &[u8]) -> bool {
         let is_text = matches!(self.values, Values::Text(_));
         let text = if is_text { text } else { text.trim_ascii() };

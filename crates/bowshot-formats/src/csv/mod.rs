@@ -257,7 +257,6 @@ fn nulls(options: &ReadOptions) -> Arc<Nulls> {
     })
 }
 
-/// A text as UTF-8, and what it was.
 struct Opened {
     bytes: Box<dyn Read + Send>,
     fault: Arc<OnceLock<Error>>,

@@ -157,7 +157,6 @@ impl RecordReader {
         self.before
     }
 
-    /// Bytes of the text up to the end of the record.
     pub(super) fn position(&self) -> u64 {
         self.passed + self.at as u64
     }

@@ -115,7 +115,6 @@ impl Text<'_> {
         }
     }
 
-    /// Where the line behind this one begins.
     pub(super) fn line(&self, start: usize) -> Option<usize> {
         let rest = self.bytes.get(start..)?;
         match memchr::memchr(self.dialect.line_end, rest) {

@@ -13,7 +13,6 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Separates nothing: no text in UTF-8 has it.
 pub(crate) const NO_DELIMITER: u8 = 0xff;
 
-/// How a text is written, as far as its beginning tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Sniffed {
     pub dialect: Dialect,

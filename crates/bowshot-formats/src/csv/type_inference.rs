@@ -188,7 +188,6 @@ impl Guess {
         self.values > 0 && (order && habits.order.is_none() || sign && !habits.commas && !habits.points)
     }
 
-    /// The type, with regard to the habits of the file.
     pub(super) fn finish(&self, habits: &Habits) -> Typed {
         let text = |note: Option<&str>| self.typed(DataType::Utf8, note.map(str::to_owned));
         if self.values == 0 {

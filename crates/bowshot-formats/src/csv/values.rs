@@ -110,7 +110,6 @@ pub fn integer(text: &[u8], thousands: Option<u8>) -> Option<i64> {
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// A whole number of at most 38 digits.
 pub(crate) fn huge(text: &[u8]) -> Option<i128> {
     let (negative, digits) = sign(text);
     let all = !digits.is_empty() && digits.len() <= 38 && digits.iter().all(u8::is_ascii_digit);

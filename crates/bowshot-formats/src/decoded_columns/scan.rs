@@ -70,7 +70,6 @@ pub struct Scan {
     /// Column chunks that were found in memory, and that were put there.
     pub(super) found: Count,
     pub(super) kept: Count,
-    /// Bytes that were read from files.
     pub(super) read: Count,
 }
 

@@ -25,7 +25,6 @@ impl Text {
         Self { parts: Parts::new(bytes), book, text: Vec::new(), at: 0, rows: 0, blank: 0, done: false }
     }
 
-    /// Writes the next row.
     fn fill(&mut self) -> io::Result<()> {
         self.text.clear();
         self.at = 0;

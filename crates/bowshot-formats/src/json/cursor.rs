@@ -173,7 +173,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes behind a value, and gives its bytes.
     pub(super) fn skip(&mut self) -> Result<&'a [u8], Trouble> {
         self.peek()?;
         let start = self.at;

@@ -114,7 +114,6 @@ impl JsonFacts {
         Reading { asked, notation, checked: self.ignores_errors() }
     }
 
-    /// What was found, in words.
     pub fn story(&self) -> String {
         let layout = match (self.array, self.lines) {
             (true, _) => "a list of objects",

@@ -49,7 +49,6 @@ enum Place {
     },
 }
 
-/// The files of this machine whose vectors were looked at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked(Vec<(PathBuf, FileIdentity)>);
 

@@ -44,13 +44,11 @@ pub(crate) struct LogEntry {
     pub(crate) identity: FileIdentity,
 }
 
-/// When entries were written by the times of their files, in milliseconds of Unix time. Who copies a log may give its files any
-/// times: one that is not later than that of the entry before it is one millisecond later (as other readers of the format have it).
+/// Times of entries in ms of Unix time, by their files: one not later than the entry before is one millisecond later.
 #[derive(Debug)]
 pub(crate) struct Written(HashMap<u64, i64>);
 
 impl Written {
-    /// Of entries in order.
     fn new(entries: impl Iterator<Item = (u64, i64)>) -> Self {
         let mut last = i64::MIN;
         let later = |(number, time_ms): (u64, i64)| {
@@ -245,8 +243,7 @@ impl Log {
     }
 }
 
-/// Whether an object beside the entries of a log misleads its readers: the hint to the last checkpoint, which may name one that is
-/// gone or not there yet, as a listing shows better; and a checkpoint without content, which its writer has not finished.
+/// Whether an object misleads readers of a log: the hint to the last checkpoint, which may be wrong, or an empty checkpoint.
 pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
     let Some((folder, name)) = name.rsplit_once('/') else { return false };
     let is_of_log = folder == FOLDER || folder.strip_suffix(FOLDER).is_some_and(|above| above.ends_with('/'));

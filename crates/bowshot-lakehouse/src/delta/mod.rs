@@ -195,8 +195,7 @@ impl DeltaFolder {
         Ok(self.look(&mut state).await?.0.files)
     }
 
-    /// The table as it is now, and whether its log was last written so long ago that every later change shows. What a listing of a
-    /// store shows may be gone by the time at which it is read: then it is listed once more.
+    /// The table now, and whether its log is settled. An outdated listing of a store is renewed once.
     async fn look<'s>(&self, state: &'s mut State) -> Result<(&'s Loaded, bool), Error> {
         if let Some(error) = state.failed.as_ref().and_then(|failed| failed.believed(&self.folder)) {
             return Err(error);

@@ -47,7 +47,6 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Registered {
     pub(crate) objects: Arc<DeltaObjects>,
-    /// The folder of the table.
     pub(crate) url: Url,
     runtime: Arc<RuntimeEnv>,
 }

@@ -32,7 +32,6 @@ use std::sync::Arc;
 pub struct DeltaFolderTable {
     pub(crate) name: String,
     pub(crate) provider: Arc<dyn TableProvider>,
-    /// Whose vectors the library may read.
     pub(crate) vectors: Arc<Checked>,
     /// See [`Versioned::settled_version`].
     pub(crate) version: Option<TableVersion>,
@@ -71,9 +70,7 @@ impl TableProvider for DeltaFolderTable {
         with_one_nan(plan.transform_up(with_proven_bounds).data()?)
     }
 
-    /// Filters on columns whose bounds in the log may be wrong stay above the scan: it would rule out files by them. No filter is left to the
-    /// scan alone: the library says that of those on partition columns, and of constants, but a NULL among them lets all
-    /// rows through.
+    /// No filter on columns with doubtful bounds reaches the scan, and none is left to it alone: NULL partitions let all rows pass.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let schema = self.schema();
         let mut answers = self.provider.supports_filters_pushdown(filters)?;

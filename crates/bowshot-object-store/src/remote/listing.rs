@@ -39,7 +39,6 @@ impl Listing {
         Self { objects: vec![object], is_file: true, odd: Vec::new() }
     }
 
-    /// Whether a folder has such a name directly in it.
     pub fn is_odd(&self, folder: &str) -> bool {
         self.odd.iter().any(|odd| odd == folder)
     }

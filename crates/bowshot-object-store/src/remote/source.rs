@@ -74,7 +74,6 @@ impl RemoteSource {
         })
     }
 
-    /// The whole source as a table.
     pub fn table(self: &Arc<Self>) -> RemoteTable {
         RemoteTable { source: Arc::clone(self), location: self.url.location.as_ref().to_owned() }
     }
@@ -132,7 +131,6 @@ impl RemoteSource {
         let _ = self.client.shared.io.spawn(work).done().await;
     }
 
-    /// Whether the last listing is too old to say what is not there.
     pub fn is_due(&self) -> bool {
         self.fresh().is_none()
     }

@@ -61,7 +61,6 @@ impl Keeper {
         Self { logs: Mutex::default(), todo: Mutex::new(Todo { dropped, ..Todo::default() }) }
     }
 
-    /// Starts the thread; it ends with the store.
     pub(crate) fn start(store: &Arc<TableStore>) {
         let weak = Arc::downgrade(store);
         let started = thread::Builder::new().name("bowshot-keeper".to_owned()).spawn(move || {

@@ -5,9 +5,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fiel
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The type in which a durable table keeps values of a type: the same, or one that takes all of its values. Time
-/// stamps have microseconds, as in Delta, PostgreSQL and DuckDB; nanoseconds must be zero. `None` for types that Delta
-/// has no place for: times of day, intervals, decimals of more than 38 digits.
+/// The type in which a durable table keeps a type, times in microseconds (nanoseconds must be zero). `None` if Delta has none.
 pub fn durable_type(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::Boolean

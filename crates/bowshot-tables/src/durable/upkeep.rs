@@ -242,8 +242,7 @@ fn oldest_kept(folder: &Folder, table: &Table, before_us: i64) -> Result<u64, Er
     Ok(found.cast_unsigned().min(table.version()))
 }
 
-/// Takes the versions before one out of the catalog. Gives their number, and the files that no version has any more. The files that
-/// the log shows stay: what it says next is told by the difference to them.
+/// Takes older versions out of the catalog. Gives their number, and the files of no version, without those that the log shows.
 fn forget(
     folder: &Folder,
     table: &Table,
