@@ -30,19 +30,14 @@ impl DateOrder {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notation {
-    pub decimal: u8,
-    pub thousands: Option<u8>,
-    pub order: DateOrder,
-    pub(crate) date_format: Option<String>,
-    pub(crate) stamp_format: Option<String>,
-}
-
-impl Default for Notation {
-    fn default() -> Self {
-        let (thousands, date_format, stamp_format) = (None, None, None);
-        Self { decimal: b'.', thousands, order: DateOrder::Ymd, date_format, stamp_format }
+bowshot_api::defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Notation {
+        pub decimal: u8 = b'.',
+        pub thousands: Option<u8> = None,
+        pub order: DateOrder = DateOrder::Ymd,
+        pub(crate) date_format: Option<String> = None,
+        pub(crate) stamp_format: Option<String> = None,
     }
 }
 
