@@ -1,13 +1,13 @@
 //! What stands in shared memory: one whole Arrow stream (schema, dictionaries, batches, end). Each is complete, so that a reader
 //! needs nothing of those before, and gives each back when it likes.
 
-use crate::compress::Compression;
 use crate::decode::read_message;
 use crate::encode::{ALIGNMENT, EncodeOptions, Encoder};
 use crate::error::{Error, Result};
 use crate::frame::{CONTINUATION, Message};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use bowshot_api::Compression;
 use bytes::Bytes;
 
 /// Rows of a stream lie in few large messages.
