@@ -107,12 +107,8 @@ pub(crate) fn respond(source: Source, caller: &Caller) -> std::result::Result<Re
     let messages = caller.messages();
     let large_message = messages.large.map(|bytes| LargeMessage { bytes, primed: caller.primed().clone() });
     // The schema has the session's layout: its dictionaries are wanted.
-    let options = EncodeOptions {
-        compression: compression.into(),
-        message_bytes: messages.target,
-        large_message,
-        keep_dictionaries: true,
-    };
+    let options =
+        EncodeOptions { compression, message_bytes: messages.target, large_message, keep_dictionaries: true };
     let encoder = Encoder::new(batches.schema(), options).map_err(|error| status(&error.into(), query))?;
     let rows = metrics::sent_rows();
     let batches = batches

@@ -18,7 +18,6 @@ const FILE_MAGIC: &[u8] = b"ARROW1";
 /// What stands before the length of a message since version 0.15 of Arrow.
 const CONTINUATION: u32 = u32::MAX;
 
-/// Reads the footer of a file and the headers of its batches, or the schema of a stream.
 pub fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let head = file.read(0..file.size().min(FILE_MAGIC.len() as u64))?;
     if head != FILE_MAGIC {
@@ -59,7 +58,6 @@ pub fn explain(file: &DataFile, error: bowshot_ipc::Error) -> Error {
     }
 }
 
-/// The same for the file at a path.
 pub(crate) fn explain_at(path: &Path, error: bowshot_ipc::Error) -> Error {
     use bowshot_ipc::Error as Map;
     let error = match error {

@@ -16,7 +16,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Values of a batch.
 const MAX_VALUES: usize = 4 << 20;
 /// Rows of a batch, however many columns there are.
 const LEAST_ROWS: usize = 16;
@@ -26,13 +25,11 @@ pub(crate) fn rows_of(wanted: usize, columns: usize) -> usize {
     wanted.min((MAX_VALUES / columns.max(1)).max(LEAST_ROWS))
 }
 
-/// What a scan wants of one file.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The wanted columns of the table, without partition columns.
     pub schema: SchemaRef,
     pub batch_size: usize,
-    /// The part of the file, in bytes.
     pub range: Option<Range<u64>>,
     pub compression: Compression,
     /// Told of each file whose memory the batches share.

@@ -29,10 +29,8 @@ const MAX_MAPS: usize = 256;
 /// Bytes that are worth a map; fewer are read sooner.
 const SHARED_BYTES: usize = 256 << 10;
 
-/// Bytes of one read of a sequential reader.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// A file of a table.
 #[derive(Debug)]
 pub struct DataFile {
     number: u64,
@@ -47,7 +45,6 @@ pub struct DataFile {
     pages_shared: AtomicBool,
     /// The first error of reading, since some readers above flatten errors to text.
     fault: OnceLock<Error>,
-    /// What is kept of this content in decoded form.
     columns: OnceLock<Arc<FileColumns>>,
     pool: Arc<HandlePool>,
 }
@@ -57,7 +54,6 @@ impl DataFile {
         Self::of(path, identity, None, pool)
     }
 
-    /// A file in an object store.
     pub fn remote(file: Arc<RemoteFile>, pool: Arc<HandlePool>) -> Arc<Self> {
         let identity = FileIdentity::of_remote(file.key(), file.content());
         Self::of(file.path().to_path_buf(), identity, Some(file), pool)
@@ -115,7 +111,6 @@ impl DataFile {
         self.identity.size
     }
 
-    /// The file in an object store that this is.
     pub fn as_remote(&self) -> Option<&Arc<RemoteFile>> {
         self.remote.as_ref()
     }
@@ -147,8 +142,7 @@ impl DataFile {
         Ok(file)
     }
 
-    /// The mapped file, which must be an Arrow file. The map stays while the table's files do, since touching the
-    /// pages of a new one costs time; only when there are too many the oldest goes.
+    /// Maps the file, which must be an Arrow file. The map stays with the table's files: touching pages of a new one takes time.
     pub fn map(self: &Arc<Self>) -> Result<Arc<MappedFile>, Error> {
         if let Some(map) = self.map.lock().as_ref() {
             return Ok(Arc::clone(map));
@@ -172,8 +166,7 @@ impl DataFile {
         Ok(map)
     }
 
-    /// Exactly the bytes of a long range where the system holds them, if none of them has to come from disk. Whoever uses
-    /// them calls [`Self::check_pages`] afterwards.
+    /// Exactly the bytes of a long range, if none has to come from disk. Callers ask [`Self::check_pages`] afterwards.
     pub(crate) fn resident(self: &Arc<Self>, range: &Range<u64>) -> Option<Bytes> {
         let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
         if range.len() < SHARED_BYTES || self.remote.is_some() {
@@ -256,7 +249,6 @@ impl DataFile {
         Ok(bytes.into())
     }
 
-    /// Reads from `start` to the end of the file.
     pub fn reader(self: &Arc<Self>, start: u64) -> FileReader {
         FileReader { file: Arc::clone(self), at: start, chunk: Bytes::new(), fault: Arc::default() }
     }
@@ -325,8 +317,7 @@ impl Read for FileReader {
     }
 }
 
-/// Bounds the handles and maps of all tables: the oldest goes when there are too many. A file that was closed is opened
-/// again when it is read, and is refused if it is another one by then.
+/// Bounds the handles and maps of all tables: the oldest goes. A closed file is opened again when it is read, if it is the same.
 #[derive(Debug)]
 pub struct HandlePool {
     handles: Queue,

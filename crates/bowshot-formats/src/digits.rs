@@ -10,7 +10,6 @@ const MAX_DIGITS: usize = DECIMAL128_MAX_PRECISION as usize;
 /// The least number of one digit more.
 const LEAST_TOO_LARGE: i128 = 10_i128.pow(DECIMAL128_MAX_PRECISION as u32);
 
-/// What the numbers of a column need.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Digits {
     /// Before the decimal point.
@@ -38,7 +37,6 @@ impl Digits {
         }
     }
 
-    /// Of all numbers of both.
     pub(crate) fn unite(&mut self, other: Self) {
         self.whole = self.whole.max(other.whole);
         self.fraction = self.fraction.max(other.fraction);

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 /// Key of a field's metadata under which stands the extension type of Arrow.
 pub const EXTENSION: &str = "ARROW:extension:name";
-/// The extension type of UUIDs, which are 16 bytes.
 pub const UUID: &str = "arrow.uuid";
 
 const PARAMETERS: &str = "ARROW:extension:metadata";

@@ -26,7 +26,6 @@ pub struct FileFacts {
     pub detail: Detail,
 }
 
-/// What only one format knows.
 #[derive(Debug)]
 pub enum Detail {
     /// A text file without content: no columns, no rows.
@@ -52,7 +51,6 @@ impl FileFacts {
         Self { columns: Arc::new(Schema::empty()), rows: Some(0), detail: Detail::Nothing }
     }
 
-    /// Reads as much of a file as its columns need.
     pub fn read(
         file: &Arc<DataFile>,
         kind: &Kind,
@@ -96,7 +94,6 @@ impl FileFacts {
         }
     }
 
-    /// How the file is read and why, where that was found out.
     pub fn story(&self) -> Option<String> {
         match &self.detail {
             Detail::Csv(facts) => Some(facts.story()),
@@ -115,7 +112,6 @@ impl FileFacts {
         matches!(&self.detail, Detail::Json(facts) if facts.is_outgrown())
     }
 
-    /// The lines that scans have left out.
     pub fn rejects(&self) -> Vec<Reject> {
         match &self.detail {
             Detail::Csv(facts) => facts.rejects.list(),
@@ -135,7 +131,6 @@ impl FileFacts {
     }
 }
 
-/// What reading facts needs besides the file.
 #[derive(Debug)]
 pub struct FactSources {
     pub sample_rows: usize,
@@ -152,8 +147,7 @@ impl FactSources {
         Sampling { rows: self.sample_rows, strange: Strange::Outgrows(Arc::clone(&self.surprises)) }
     }
 
-    /// The same columns, in one piece with those of the file before if they are equal: a table may be made of a hundred
-    /// thousand files.
+    /// The same columns, shared with the file before if they are equal: a table may have a hundred thousand files.
     fn shared(&self, columns: SchemaRef) -> SchemaRef {
         let mut last = self.last.lock();
         match last.upgrade().filter(|last| *last == columns) {
@@ -165,7 +159,6 @@ impl FactSources {
         }
     }
 
-    /// See the field.
     pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
     }

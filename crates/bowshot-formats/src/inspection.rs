@@ -15,10 +15,8 @@ use std::sync::{Arc, OnceLock};
 /// Threads that look at the files of an object store.
 const REMOTE_THREADS: usize = 32;
 
-/// Facts of files that were looked at before, by path.
 pub type KnownFiles = HashMap<PathBuf, (Arc<DataFile>, Arc<FileFacts>)>;
 
-/// What building a snapshot needs besides the listing.
 #[derive(Debug)]
 pub struct Workshop {
     pub sources: FactSources,
@@ -27,15 +25,13 @@ pub struct Workshop {
     pub delta: Arc<SessionState>,
 }
 
-/// The options with which all rows of a file are looked at.
 pub fn of_all_rows(options: &ReadOptions) -> ReadOptions {
     ReadOptions { sample_rows: Some(usize::MAX), ..options.clone() }
 }
 
 pub type LookedAt = Result<(Arc<DataFile>, Arc<FileFacts>), Error>;
 
-/// One result per file, in order; several threads, since each file costs a wait for the disk. What could be read is known then, even if
-/// another file is broken: the next attempt reads only that one.
+/// One result per file, in order, by several threads. What could be read is kept even if another file is broken.
 pub fn look_at(
     found: &[ListedFile],
     known: &mut KnownFiles,

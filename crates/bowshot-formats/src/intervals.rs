@@ -106,7 +106,6 @@ fn field_as_bytes(field: &FieldRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(bytes))
 }
 
-/// Whether there are intervals in values of the type.
 pub(crate) fn has_intervals(data_type: &DataType) -> bool {
     match data_type {
         DataType::Interval(_) => true,
@@ -257,7 +256,6 @@ static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::from(FromBytes { signature: Signature::any(1, Volatility::Immutable) }))
 });
 
-/// Intervals of bytes, in the type that its call says.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FromBytes {
     signature: Signature,

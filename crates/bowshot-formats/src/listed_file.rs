@@ -6,7 +6,6 @@ use bowshot_object_store::{FileIdentity, RemoteFile};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file with what its listing says of it.
 #[derive(Debug, Clone)]
 pub struct ListedFile {
     pub path: PathBuf,
@@ -16,12 +15,10 @@ pub struct ListedFile {
     /// The path as rows show it that name their file.
     pub shown: String,
     pub identity: FileIdentity,
-    /// Set for a file in an object store.
     pub remote: Option<Arc<RemoteFile>>,
 }
 
 impl ListedFile {
-    /// The file with this content.
     pub fn data(&self, pool: &Arc<HandlePool>) -> Arc<DataFile> {
         match &self.remote {
             Some(remote) => DataFile::remote(Arc::clone(remote), Arc::clone(pool)),

@@ -10,7 +10,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Reads the end of the file.
 pub(crate) fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let orc = OrcFile::open(&source(file)).map_err(|error| explain(file, error))?;
     let rows =

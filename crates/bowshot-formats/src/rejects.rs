@@ -2,19 +2,18 @@
 
 use parking_lot::Mutex;
 
-/// Lines of which a file keeps the reasons.
 const MAX_REJECTS: usize = 1_000;
 
-/// A line that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
+    /// Its number, from one.
     pub line: u64,
+    /// The column whose value was wrong, if it was one value.
     pub column: Option<String>,
     pub value: Option<String>,
     pub reason: String,
 }
 
-/// The lines of one file.
 #[derive(Debug, Default)]
 pub struct Rejects(Mutex<Vec<Reject>>);
 

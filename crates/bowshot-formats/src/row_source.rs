@@ -29,7 +29,6 @@ use tokio::sync::mpsc;
 /// Batches that are read before they are asked for, where reading waits for a network.
 const AHEAD: usize = 2;
 
-/// What travels with each file of a plan.
 #[derive(Debug, Clone)]
 pub struct PlannedFile {
     pub data: Arc<DataFile>,
@@ -45,7 +44,6 @@ pub struct RowSource {
     batch_size: usize,
     projection: SplitProjection,
     metrics: ExecutionPlanMetricsSet,
-    /// Keeps the handles of the table's files.
     lease: Arc<Lease>,
     shared: SharedFiles,
 }
@@ -151,7 +149,6 @@ impl FileOpener for RowOpener {
     }
 }
 
-/// The batches of a file in the shape of its table.
 fn rows(planned: PlannedFile, request: Request) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
     let mut batches = planned.facts.open(&planned.data, &request)?;
     Ok(std::iter::from_fn(move || {

@@ -14,8 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A schema whose strings and binaries are contiguous: views drag whole decoded pages along and must be copied before
-/// they can be sent.
+/// A schema with contiguous strings and binaries: views hold whole decoded pages, and must be copied to be sent.
 pub fn plain(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(plain_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -44,7 +43,6 @@ fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// Where columns are by their names. Searching for each column in turn takes too long where there are many.
 pub struct Places<'a> {
     schema: &'a Schema,
     by_name: OnceCell<HashMap<&'a str, usize>>,
@@ -81,8 +79,7 @@ pub enum Typing {
     Guessed,
 }
 
-/// The columns of a table: those of the first file, then what others add. A column is nullable if a file says so or
-/// lacks it.
+/// The columns of a table: those of the first file, then what others add. Nullable if a file says so or lacks it.
 pub fn unite<'a>(
     files: impl Iterator<Item = (&'a Path, &'a FileFacts)> + Clone,
     typing: Typing,
@@ -200,7 +197,6 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether a whole number of 64 bits and a floating-point one meet.
 fn is_mixed(one: &DataType, other: &DataType) -> bool {
     let is_large = |data_type: &DataType| matches!(data_type, DataType::Int64 | DataType::UInt64);
     is_large(one) && other.is_floating() || is_large(other) && one.is_floating()

@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file and what becomes of the map that rows are views of.
 type Witnessed = (PathBuf, Witness);
 
 /// So many files back it is looked whether a file is known: a scan reads the parts of a file one after another in each of

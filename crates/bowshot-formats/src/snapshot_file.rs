@@ -18,14 +18,12 @@ use std::sync::Arc;
 /// Files as the partitions of a scan have them, and what the planner may believe about all of them.
 pub type Groups = Arc<(Vec<FileGroup>, Statistics)>;
 
-/// A file of a snapshot.
 #[derive(Debug)]
 pub struct SnapshotFile {
     pub data: Arc<DataFile>,
     pub facts: Arc<FileFacts>,
     pub compression: Compression,
     pub partition_values: Vec<ScalarValue>,
-    /// For all columns of the table.
     pub statistics: Arc<Statistics>,
 }
 

@@ -55,7 +55,6 @@ impl SnapshotStore {
         &self.url
     }
 
-    /// Where decoded columns of the files are kept.
     pub fn columns(&self) -> &Arc<ColumnCache> {
         &self.columns
     }
@@ -68,7 +67,6 @@ impl SnapshotStore {
         meta
     }
 
-    /// Forgets the files that nobody holds.
     pub fn sweep(&self) {
         self.files.write().retain(|_, file| file.strong_count() > 0);
     }
@@ -134,27 +132,27 @@ impl ObjectStore for SnapshotStore {
     }
 
     fn list(&self, _prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        stream::once(std::future::ready(Err(refused("list")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "list")))).boxed()
     }
 
     async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
-        Err(refused("list"))
+        Err(refused(NAME, "list"))
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(std::future::ready(Err(refused("delete")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "delete")))).boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(refused("copy"))
+        Err(refused(NAME, "copy"))
     }
 }
 
@@ -164,8 +162,7 @@ impl fmt::Display for SnapshotStore {
     }
 }
 
-/// Reads on the blocking pool: a cold disk must not stall the threads that compute. A large row group is read by several
-/// threads, since nothing of it can be decoded before all of it is there.
+/// Reads on the blocking pool, so that a cold disk stalls no thread that computes; large row groups by several threads.
 async fn read_all(file: Arc<DataFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
     let failed = |error| object_store::Error::Generic { store: NAME, source: Box::new(error) };
     if let Some(remote) = file.as_remote() {
@@ -207,8 +204,9 @@ fn shares(ranges: Vec<Range<u64>>) -> Vec<Vec<Range<u64>>> {
     shares
 }
 
-fn refused(operation: &'static str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
+/// The error of a store that cannot do something.
+pub fn refused(store: &str, operation: &str) -> object_store::Error {
+    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: store.to_owned() }
 }
 
 #[cfg(test)]

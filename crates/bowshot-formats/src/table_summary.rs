@@ -1,5 +1,6 @@
 //! What is told of a table of files before anybody reads it.
 
+use crate::rejects::Reject;
 use std::path::PathBuf;
 
 /// One table, for start-up output and `bowshot check`.
@@ -9,29 +10,14 @@ pub struct TableSummary {
     pub name: String,
     /// Its format, if its files could be read; else empty.
     pub format: &'static str,
-    /// Data files.
     pub files: usize,
-    /// Bytes of the data files.
     pub bytes: u64,
     /// The file or folder.
     pub path: PathBuf,
     /// How the first of its files is read and why, for formats that do not say it.
     pub read_as: Option<String>,
-    /// Lines that scans have left out (`ignore_errors`).
-    pub rejects: Vec<RejectedLine>,
+    /// Lines that scans have left out (`ignore_errors`), each with its file.
+    pub rejects: Vec<(PathBuf, Reject)>,
     /// Why the table cannot be read, with the next action.
     pub problem: Option<String>,
-}
-
-/// A line of a file that could not be read and was left out.
-#[derive(Debug, Clone)]
-pub struct RejectedLine {
-    pub path: PathBuf,
-    /// Its line, from one.
-    pub line: u64,
-    /// The column whose value was wrong, if it was one value.
-    pub column: Option<String>,
-    /// That value.
-    pub value: Option<String>,
-    pub reason: String,
 }

@@ -12,8 +12,7 @@ pub trait Versioned {
     /// The table's name in schema `main`.
     fn name(&self) -> &str;
 
-    /// The version, unless a file was written so recently that it may change again without a trace. What is computed of
-    /// such a file must not be kept.
+    /// The version, unless a file is so recent that it may change without a trace: nothing that is computed of it may be kept.
     fn settled_version(&self) -> Option<TableVersion>;
 
     /// Whether a scan that is planned now still reads that version.
@@ -40,7 +39,6 @@ impl TableVersion {
         Self((u128::from(high.finish()) << 64) | u128::from(low.finish()))
     }
 
-    /// The sixteen bytes of the version, for keys.
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
@@ -58,11 +56,8 @@ impl fmt::Debug for TableVersion {
     }
 }
 
-/// Which state of a table is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
-    /// The state that this commit of the table made.
     Version(u64),
-    /// The state at this time.
     Time(DateTime<Utc>),
 }

@@ -12,13 +12,11 @@ use std::sync::{Arc, OnceLock};
 /// Bytes that a sample may take after decompression: a file without a single line end must not fill the memory.
 const MAX_SAMPLE_BYTES: u64 = 256 << 20;
 
-/// Bytes that are unpacked at once.
 const BROTLI_BYTES: usize = 64 << 10;
 
 /// Characters of a wrong value that an error shows.
 const SHOWN_CHARS: usize = 64;
 
-/// Bytes of one line of a table.
 pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Bytes of a text, and the error of the file below if reading it failed.
@@ -28,7 +26,6 @@ pub(crate) struct TextReader {
 }
 
 impl TextReader {
-    /// The whole text.
     pub(crate) fn open(file: &Arc<DataFile>, compression: Compression) -> Result<Self, Error> {
         if compression == Compression::Zip {
             return Ok(Self::of(zip::open_only(file)?));

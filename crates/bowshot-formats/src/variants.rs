@@ -9,7 +9,6 @@ use parquet_variant_compute::{VariantArray, shred_variant, unshred_variant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Whether structs of a type may be VARIANT values in parts.
 pub fn are_parts(data_type: &DataType) -> bool {
     let DataType::Struct(parts) = data_type else { return false };
     let find = |name: &str| parts.iter().find(|part| part.name() == name);
@@ -21,9 +20,6 @@ pub fn are_parts(data_type: &DataType) -> bool {
 }
 
 /// The values of parts, in the type of VARIANT.
-///
-/// # Errors
-/// For parts of other types, and for bytes that are no values.
 pub fn assembled(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let parts = values.as_struct_opt().ok_or_else(|| invalid("expected structs"))?;
     if parts.column_by_name(TYPED_VALUE).is_none() {
@@ -41,9 +37,6 @@ pub struct Shredding(Vec<(usize, DataType)>);
 
 impl Shredding {
     /// The VARIANT columns of a schema by their names, each with the type that most of its values have.
-    ///
-    /// # Errors
-    /// With the reason, for a column that is none.
     pub fn new(columns: &Fields, schema: &Schema) -> Result<Self, String> {
         let place = |column: &FieldRef| match schema.column_with_name(column.name()) {
             Some((place, field)) if is_variant_type(field.data_type()) => {
@@ -56,9 +49,6 @@ impl Shredding {
     }
 
     /// The rows with the parts of those columns.
-    ///
-    /// # Errors
-    /// For types that parts cannot have, and for bytes that are no values.
     pub fn shred(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         if self.0.is_empty() {
             return Ok(rows.clone());

@@ -15,7 +15,6 @@ const END_MARK: &[u8] = b"PK\x05\x06";
 const LISTED_MARK: &[u8] = b"PK\x01\x02";
 const FILE_MARK: &[u8] = b"PK\x03\x04";
 
-/// A file in an archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub name: String,
@@ -80,7 +79,6 @@ fn member(file: &DataFile, entry: &[u8]) -> Result<Option<(Member, usize)>, Erro
     Ok(Some((Member { name: listed.name, deflated, packed_bytes, begins }, listed.length)))
 }
 
-/// What the list says of a file.
 struct Listed {
     flags: u16,
     method: u16,
@@ -106,7 +104,6 @@ impl Listed {
     }
 }
 
-/// The bytes of a member.
 pub(crate) fn open(file: &Arc<DataFile>, member: &Member) -> Result<Opened, Error> {
     let broken = || Error::corrupt(file.path(), format!("`{}` in it is truncated", member.name));
     let head_end = member.begins + 30;

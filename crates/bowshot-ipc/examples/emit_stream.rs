@@ -16,7 +16,8 @@ mod make;
 
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use bowshot_ipc::{Compression, Decoded, Decoder, EncodeOptions, Encoder, Message};
+use bowshot_api::Compression;
+use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder, Message};
 use bytes::{Buf, Bytes};
 use cases::{SHAPES, Shape};
 use std::fs::{self, File};

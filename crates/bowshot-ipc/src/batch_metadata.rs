@@ -10,18 +10,14 @@ use arrow_ipc::{
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 use std::ops::Range;
 
-/// What the flatbuffer of a record batch says.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// Rows of the batch.
     pub(crate) rows: i64,
     /// Length and null count of each field, children after their parents.
     pub(crate) nodes: Vec<FieldNode>,
-    /// Where the buffers lie in the body.
     pub(crate) buffers: Vec<Buffer>,
     /// For each view column the number of its data buffers.
     pub(crate) counts: Vec<i64>,
-    /// How the buffers are compressed.
     pub(crate) codec: Option<CompressionType>,
 }
 
@@ -139,7 +135,6 @@ impl Parts {
     }
 }
 
-/// How far a walk over the columns is.
 #[derive(Debug, Clone, Copy, Default)]
 struct WalkPosition {
     node: usize,

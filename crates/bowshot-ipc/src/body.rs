@@ -103,7 +103,7 @@ impl FlightBody {
             return Poll::Ready(());
         }
         if let Some(slice) = self.slices.as_mut().and_then(Iterator::next) {
-            let slow = matches!(&self.work, Work::Here(encoder) if encoder.is_slow());
+            let slow = matches!(&self.work, Work::Here(encoder) if encoder.slow);
             self.encode(move |encoder| encoder.encode_slice(&slice), slow);
             return Poll::Ready(());
         }
@@ -191,9 +191,7 @@ fn trailers((code, message): &Status) -> HeaderMap {
     trailers
 }
 
-/// gRPC's encoding of status messages: printable ASCII except the percent sign stays, every other byte becomes `%XX`.
-///
-/// A message that would become too long for a header ends early, with three dots.
+/// gRPC's encoding of status messages: all but printable ASCII becomes `%XX`; long messages end early, with three dots.
 fn percent_encode(message: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut encoded = String::with_capacity(message.len());

@@ -35,9 +35,7 @@ pub(crate) fn joined_bytes(batch: &RecordBatch) -> usize {
     batch_bytes(batch, usize::MAX) + without_bitmap * batch.num_rows().div_ceil(8)
 }
 
-/// Batches of one schema, all of whose columns [join](joins), as one message that is not compressed.
-///
-/// Fails if the texts of a column together have more bytes than their offsets can say.
+/// Batches of one schema whose columns all [join](joins), as one uncompressed message. Fails if texts exceed their offsets.
 pub(crate) fn join(batches: &[RecordBatch]) -> Result<Message> {
     let mut body = Body::default();
     let columns = batches.first().map_or(0, RecordBatch::num_columns);
@@ -50,11 +48,9 @@ pub(crate) fn join(batches: &[RecordBatch]) -> Result<Message> {
     Ok(Message { header: parts.message(len).into(), body: pieces.finish(), app_metadata: Bytes::new() })
 }
 
-/// The body of the message so far.
 #[derive(Default)]
 struct Body {
     pieces: Pieces,
-    /// Its bytes, padding included.
     len: usize,
     nodes: Vec<FieldNode>,
     buffers: Vec<arrow_ipc::Buffer>,
@@ -126,7 +122,6 @@ impl Body {
     }
 }
 
-/// Which rows have a value.
 fn validity(parts: &[&ArrayRef], rows: usize) -> Buffer {
     let mut bits = BooleanBufferBuilder::new(rows);
     for part in parts {
@@ -138,7 +133,6 @@ fn validity(parts: &[&ArrayRef], rows: usize) -> Buffer {
     bits.finish().into_inner()
 }
 
-/// The values of boolean columns.
 fn bits(parts: &[ArrayData], rows: usize) -> Buffer {
     let mut bits = BooleanBufferBuilder::new(rows);
     for part in parts {

@@ -22,14 +22,11 @@ use std::sync::Arc;
 /// [`Decoder::with_max_bytes`] says otherwise.
 const MAX_BYTES: usize = 1 << 30;
 
-/// What one message held.
 #[derive(Debug, Clone)]
 pub enum Decoded {
-    /// The schema that opens the stream.
     Schema(SchemaRef),
     /// Values of a dictionary, kept for the batches that follow.
     Dictionary,
-    /// Rows.
     Batch(RecordBatch),
     /// Nothing: a message without header, which carries metadata of the application only.
     Empty,
@@ -67,7 +64,6 @@ impl Decoder {
         Self { schema: Some(schema), ..Self::new() }
     }
 
-    /// The schema, once it came.
     pub fn schema(&self) -> Option<&SchemaRef> {
         self.schema.as_ref()
     }
@@ -136,7 +132,6 @@ pub(crate) fn read_message(header: &[u8]) -> Result<arrow_ipc::Message<'_>> {
     }
 }
 
-/// What is needed to turn a body into a batch.
 struct Reader<'a> {
     schema: SchemaRef,
     dictionaries: &'a Dictionaries,
@@ -144,7 +139,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all columns of a message, or those at the given positions.
     fn read(
         mut self,
         version: MetadataVersion,
@@ -190,10 +184,7 @@ fn aligned(body: Bytes) -> Buffer {
     if body.as_ptr().addr().is_multiple_of(8) { Buffer::from(body) } else { Buffer::from(body.as_ref()) }
 }
 
-/// Runs a call into Arrow's reader and turns a panic into an error.
-///
-/// The checks before it leave no panic that is known; this is the second line, because a hostile client must never
-/// take more than its own request down.
+/// Runs a call into Arrow's reader and turns a panic into an error: a hostile client takes down its own request only.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(Error::Decode),

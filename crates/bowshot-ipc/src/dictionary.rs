@@ -85,7 +85,6 @@ pub(crate) fn shrink(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(data))
 }
 
-/// The dictionaries of one stream, as far as they came.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionaries {
     by_id: HashMap<i64, ArrayRef>,
@@ -93,7 +92,6 @@ pub(crate) struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// Values by dictionary id.
     pub(crate) fn by_id(&self) -> &HashMap<i64, ArrayRef> {
         &self.by_id
     }

@@ -5,7 +5,7 @@
 
 use crate::batch::{Slices, limit_bytes};
 use crate::combined_message::join;
-use crate::compress::Compression;
+use crate::compress::arrow_codec;
 use crate::dictionary::first_dictionary;
 use crate::error::{Error, Result};
 use crate::frame::{Message, Pieces, share};
@@ -18,6 +18,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::writer::{IpcWriteOptions, StreamEncoder};
 use arrow_ipc::{MessageHeader, MetadataVersion};
+use bowshot_api::Compression;
 use bytes::Bytes;
 
 /// Buffers start at multiples of this many bytes, as the format recommends.
@@ -30,7 +31,6 @@ bowshot_api::defaults! {
     /// How batches become messages.
     #[derive(Debug, Clone)]
     pub struct EncodeOptions {
-        /// Compression of bodies.
         pub compression: Compression = Compression::None,
         /// Target size of a message before compression; none but the large one exceeds one and a half times this, unless a
         /// single row does.
@@ -47,11 +47,11 @@ pub struct Encoder {
     schema: SchemaRef,
     options: EncodeOptions,
     arrow: StreamEncoder,
-    slow: bool,
+    /// Whether encoding takes so long that it must not run on a thread that serves sockets.
+    pub(crate) slow: bool,
 }
 
 impl Encoder {
-    /// An encoder for a stream of batches that all have `schema`.
     pub fn new(schema: SchemaRef, options: EncodeOptions) -> Result<Self> {
         if !options.keep_dictionaries
             && let Some(column) = first_dictionary(&schema)
@@ -59,7 +59,7 @@ impl Encoder {
             return Err(Error::DictionaryRefused { column });
         }
         let write = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)
-            .and_then(|write| write.try_with_compression(options.compression.arrow()))
+            .and_then(|write| write.try_with_compression(arrow_codec(options.compression)))
             .map_err(Error::Encode)?;
         let arrow = StreamEncoder::try_new_with_options(&schema, write).map_err(Error::Encode)?;
         let trimmed = schema.fields().iter().any(|field| drags(field.data_type()));
@@ -67,12 +67,10 @@ impl Encoder {
         Ok(Self { schema, options, arrow, slow })
     }
 
-    /// The schema of the stream.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The message that opens the stream.
     pub fn schema_message(&mut self) -> Result<Message> {
         Ok(Message { header: schema_header(&self.schema).into(), ..Message::default() })
     }
@@ -91,19 +89,13 @@ impl Encoder {
         Ok(messages)
     }
 
-    /// Whether encoding takes so long that it must not run on a thread that serves sockets.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.slow
-    }
-
     /// The one larger message, if there is to be one. What is compressed has none: it is for slow networks.
     pub(crate) fn large_message(&self) -> Option<&LargeMessage> {
         let plain = self.options.compression == Compression::None;
         self.options.large_message.as_ref().filter(|large| plain && large.bytes > self.options.message_bytes)
     }
 
-    /// Batches of one schema, all of whose columns can be joined, as one message of the larger size; a single one may take
-    /// several.
+    /// Batches of one schema whose columns can be joined, as one larger message; a single batch may take several.
     pub(crate) fn encode_joined(&mut self, batches: &[RecordBatch]) -> Result<Vec<Message>> {
         for batch in batches {
             self.check(batch)?;
@@ -119,7 +111,6 @@ impl Encoder {
         Ok(Slices::new(batch, self.options.message_bytes))
     }
 
-    /// The messages of one slice.
     pub(crate) fn encode_slice(&mut self, slice: &RecordBatch) -> Result<Vec<Message>> {
         let dictionary_limit = limit_bytes(self.options.message_bytes);
         let slice = trim_batch(slice, Measure { dictionary_limit })?;
@@ -149,9 +140,7 @@ impl Encoder {
 
 bowshot_api::debug_fields!(Encoder { schema, options });
 
-/// Cuts the encoder's buffers into messages: for each of them an 8-byte prefix, the flatbuffer, its padding, the body.
-///
-/// The schema message, which comes with the first batch, is left out: [`Encoder::schema_message`] sent it already.
+/// Cuts the encoder's buffers into messages, without that of the schema, which [`Encoder::schema_message`] has sent.
 fn messages(buffers: Vec<Buffer>) -> Result<Vec<Message>> {
     let mut messages = Vec::with_capacity(1);
     let mut buffers = buffers.into_iter().filter(|buffer| !buffer.is_empty());

@@ -4,86 +4,43 @@ use arrow::error::ArrowError;
 use bowshot_api::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An array that cannot be sent, or bytes that are no Arrow data.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A batch does not fit the schema that its stream announced.
     #[error("a batch has {found}, but its stream announced {announced}")]
-    SchemaMismatch {
-        /// What the stream announced.
-        announced: String,
-        /// What came.
-        found: String,
-    },
-    /// The schema has a column that the options rule out.
+    SchemaMismatch { announced: String, found: String },
     #[error("column `{column}` is dictionary-encoded, but the reader asked for plain columns")]
-    DictionaryRefused {
-        /// The column's name.
-        column: String,
-    },
-    /// One row is larger than a message can be.
+    DictionaryRefused { column: String },
     #[error("one row takes {bytes} bytes, more than a message can hold: {limit}")]
-    RowTooLarge {
-        /// Bytes of the row.
-        bytes: usize,
-        /// Bytes of the largest message.
-        limit: usize,
-    },
-    /// Arrow refused to encode a batch or schema.
+    RowTooLarge { bytes: usize, limit: usize },
     #[error("the batch cannot be encoded as Arrow IPC")]
     Encode(#[source] ArrowError),
-    /// The bytes break a rule of the Arrow IPC format.
     #[error("malformed Arrow data: {0}")]
     Malformed(String),
-    /// Arrow refused to read the bytes.
     #[error("malformed Arrow data")]
     Decode(#[source] ArrowError),
     /// Arrow panicked on the bytes: a case that the checks before it should have caught.
     #[error("malformed Arrow data that its reader could not bear")]
     Panicked,
-    /// The bytes are well formed but larger than this server accepts.
     #[error("Arrow data too large: {what} is {found}, the limit is {limit}")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// How large it is.
-        found: u64,
-        /// How large it may be.
-        limit: u64,
-    },
-    /// The file is no Arrow IPC file.
+    TooLarge { what: &'static str, found: u64, limit: u64 },
     #[error("no Arrow file, but {found}")]
-    NotArrow {
-        /// What it seems to be.
-        found: &'static str,
-    },
-    /// The file under a map is not what it was.
+    NotArrow { found: &'static str },
     #[error("the file cannot be read any more: {0}")]
     Changed(&'static str),
-    /// The file cannot be opened.
     #[error("the file cannot be read")]
     Io(#[from] std::io::Error),
-    /// Something is wrong with a file.
     #[error("file `{}`: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: Box<Error>,
-    },
+    File { path: PathBuf, source: Box<Error> },
     /// Memory of a client that could change while it is read, or is none.
     #[error("the shared memory is refused: {0}")]
     NotSealed(&'static str),
-    /// A message came at a place where it is not allowed.
     #[error("unexpected Arrow message: {0}")]
     Unexpected(&'static str),
-    /// Valid Arrow data that this version cannot read.
     #[error("unsupported Arrow data: {0}")]
     Unsupported(String),
-    /// The worker that compressed a message died.
     #[error("the encoder stopped")]
     Stopped(#[source] tokio::task::JoinError),
 }

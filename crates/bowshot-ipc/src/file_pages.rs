@@ -27,8 +27,7 @@ impl FilePages {
         Ok(Self { path: path.to_owned(), map: Arc::new(map) })
     }
 
-    /// The bytes of a range, if it lies within the file and no page of it would have to come from disk: their user is not
-    /// one who may wait for a disk. They keep the map.
+    /// The bytes of a range within the file, if no page of it has to come from disk. They keep the map.
     pub fn resident(&self, range: Range<usize>) -> Option<Bytes> {
         self.map.resident(range)
     }

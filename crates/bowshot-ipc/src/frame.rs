@@ -31,14 +31,11 @@ pub struct Message {
 }
 
 impl Message {
-    /// Bytes of the body.
     pub fn body_len(&self) -> usize {
         self.body.iter().map(Bytes::len).sum()
     }
 
     /// The pieces of one gRPC message that carries this message as `FlightData`, in the order of the wire.
-    ///
-    /// The encoder refuses messages above 2 GiB, so the lengths fit gRPC's 32 bits.
     pub fn into_frames(self) -> Vec<Bytes> {
         let body_len = self.body_len();
         let mut payload = field_len(TAG_DATA_HEADER, self.header.len());

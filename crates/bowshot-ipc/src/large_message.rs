@@ -46,17 +46,12 @@ impl Primed {
     /// It has been sent.
     const HAD: u8 = 2;
 
-    fn is_had(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == Self::HAD
-    }
-
     fn take(&self) -> bool {
         self.0.compare_exchange(Self::FREE, Self::TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// The right to join batches for a reader. If it is dropped before the message has been [sent](Turn::sent), another stream may
-/// do it.
+/// The right to join batches for a reader. Another stream gets it if it is dropped before it was [sent](Turn::sent).
 #[derive(Debug)]
 pub(crate) struct Turn {
     primed: Primed,
@@ -84,7 +79,6 @@ impl Drop for Turn {
     }
 }
 
-/// What goes out next.
 #[derive(Debug)]
 pub(crate) enum Taken {
     /// A batch in messages of the usual size.
@@ -189,7 +183,7 @@ impl<E: Send + 'static> Primer<E> {
                 *left -= size;
                 Some(Taken::Batch(batch))
             }
-            State::Passing(_) if self.primed.is_had() => {
+            State::Passing(_) if self.primed.0.load(Ordering::Relaxed) == Primed::HAD => {
                 self.state = State::Done;
                 Some(Taken::Batch(batch))
             }

@@ -27,7 +27,6 @@ mod trim;
 mod truncation_guard;
 
 pub use body::FlightBody;
-pub use compress::Compression;
 pub use decode::{Decoded, Decoder};
 pub use encode::{EncodeOptions, Encoder};
 pub use error::{Error, Result};

@@ -56,17 +56,14 @@ impl MappedFile {
         Self::map_file(file, path).map_err(|error| error.in_file(path))
     }
 
-    /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Number of batches.
     pub fn len(&self) -> usize {
         self.batches.len()
     }
 
-    /// Whether the file has no batch.
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
@@ -150,7 +147,6 @@ impl MappedFile {
     }
 }
 
-/// What the footer tells, checked to lie within the file.
 struct Footer {
     schema: Schema,
     dictionaries: Vec<MessageBlock>,
@@ -204,7 +200,6 @@ fn describe(file: &[u8]) -> &'static str {
     }
 }
 
-/// Where a message lies in the file.
 #[derive(Debug, Clone)]
 struct MessageBlock {
     header: Range<usize>,

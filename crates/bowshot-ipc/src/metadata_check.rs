@@ -114,9 +114,7 @@ fn wrong(field: &arrow_ipc::Field<'_>, what: &str) -> Error {
     Error::malformed(format!("field `{}` has {what}", field.name().unwrap_or_default()))
 }
 
-/// Checks nodes, buffers and counts of a record batch that is not compressed against the fields and its body.
-///
-/// Lengths are checked where Arrow's reader panics; contents (offsets, UTF-8, indices) are Arrow's own validation.
+/// Checks nodes, buffers and counts of an uncompressed batch where Arrow's reader would panic; contents are Arrow's own checks.
 pub(crate) fn check_batch(
     parts: &Parts,
     fields: &Fields,

@@ -28,9 +28,7 @@ pub fn read_schema_bytes(bytes: &[u8]) -> Result<Schema> {
     read_schema_header(header)
 }
 
-/// The flatbuffer `Message` of the schema, without encapsulation.
-///
-/// Dictionary ids are given in the same order as the encoder gives them to its dictionary messages.
+/// The flatbuffer `Message` of the schema, with dictionary ids in the order of the encoder's dictionary messages.
 pub(crate) fn schema_header(schema: &Schema) -> Vec<u8> {
     let mut tracker = DictionaryTracker::new(false);
     let options = IpcWriteOptions::default();

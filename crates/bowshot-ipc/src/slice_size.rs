@@ -20,7 +20,6 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Bytes of the array's rows.
     pub(crate) fn bytes(self, array: &dyn Array) -> usize {
         let rows = array.len();
         let validity = if array.null_count() > 0 { rows.div_ceil(8) } else { 0 };
@@ -71,7 +70,6 @@ impl Measure {
         }
     }
 
-    /// Bytes of the part of a child.
     fn part_bytes(self, values: &dyn Array, span: Range<usize>) -> usize {
         self.bytes(&values.slice(span.start, span.len()))
     }
@@ -111,13 +109,9 @@ fn text_bytes<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> usize {
 #[derive(Debug)]
 pub(crate) enum ViewData {
     /// All buffers as they are.
-    Whole {
-        /// Their bytes.
-        bytes: usize,
-    },
+    Whole { bytes: usize },
     /// A part of each buffer: views that follow each other usually point to bytes that do.
     Parts {
-        /// Their bytes.
         bytes: usize,
         /// For each buffer the part of it.
         parts: Vec<Range<usize>>,

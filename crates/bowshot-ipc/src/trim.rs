@@ -82,7 +82,6 @@ impl Trim {
         }
     }
 
-    /// Part of a child.
     fn part(&self, values: &ArrayRef, span: &Range<usize>) -> Result<ArrayRef, ArrowError> {
         self.array(&values.slice(span.start, span.len()))
     }
@@ -223,7 +222,6 @@ fn view_parts<T: ByteViewType>(
     unsafe { GenericByteViewArray::new_unchecked(moved, buffers, array.nulls().cloned()) }
 }
 
-/// Offsets that start at zero.
 fn rebase<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>) -> OffsetBuffer<O> {
     match offsets.first() {
         Some(first) if *first != O::zero() => {

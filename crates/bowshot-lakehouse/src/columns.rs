@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// Key of a field's metadata under which Parquet's reader leaves its number.
 const NUMBER: &str = "PARQUET:field_id";
 
-/// A column of a table.
 #[derive(Debug, Clone)]
 pub(super) struct LakeColumn {
     /// Name and type; numbers of nested fields are in their metadata.
@@ -34,7 +33,6 @@ pub(super) enum Source {
     Constant(ScalarValue),
 }
 
-/// Metadata of a field that has this number.
 pub(super) fn numbered(number: i32) -> HashMap<String, String> {
     HashMap::from([(NUMBER.to_owned(), number.to_string())])
 }
@@ -75,7 +73,6 @@ pub(super) fn sources(
     columns.iter().map(of_column).collect()
 }
 
-/// Whether a file's columns have numbers.
 pub(super) fn has_numbers(file: &Schema) -> bool {
     file.fields().iter().any(|field| number(field).is_some())
 }

@@ -16,8 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Deleted rows of a table that are held in memory, with those of values counted for each group of files that they are compared
-/// with. More are refused: the table has to be compacted.
+/// Deleted rows of a table that are held in memory, those of values once for each group of files. More are refused.
 pub(crate) const MAX_DELETED: usize = 10_000_000;
 
 /// Bytes of a deletion vector: one of which each row takes as much room as it can.
@@ -36,7 +35,6 @@ pub(super) struct Gone {
     pub(super) rows: RecordBatch,
 }
 
-/// The deleted rows of one file, and whose they are.
 #[derive(Debug)]
 pub(super) struct DeletedValues {
     /// Files of this number and later ones have rows that came afterwards.
@@ -70,7 +68,6 @@ pub(super) struct DeletedPlaces {
     of_file: HashMap<String, Vec<(u64, i64)>>,
 }
 
-/// All deleted rows of a table.
 #[derive(Debug, Default)]
 pub(super) struct Deleted {
     pub(super) places: DeletedPlaces,
@@ -83,7 +80,6 @@ pub(super) struct Deleted {
 pub(super) struct Count(usize);
 
 impl Count {
-    /// Rows that memory is still given to.
     pub(super) fn left(&self) -> usize {
         MAX_DELETED.saturating_sub(self.0)
     }
@@ -99,7 +95,6 @@ impl Count {
 }
 
 impl DeletedPlaces {
-    /// Adds those that a file names.
     pub(super) fn read(
         &mut self,
         file: &Arc<DataFile>,
@@ -131,7 +126,6 @@ impl DeletedPlaces {
         Ok(())
     }
 
-    /// Adds those that a deletion vector has, which lies in these bytes of a file.
     pub(super) fn read_vector(
         &mut self,
         (file, range): (&Arc<DataFile>, Range<u64>),
@@ -157,7 +151,6 @@ impl DeletedPlaces {
     }
 }
 
-/// The places that a deletion vector has, which lies in these bytes of a file.
 pub(super) fn vector_places(
     file: &Arc<DataFile>,
     range: Range<u64>,

@@ -20,19 +20,15 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The column with the number of a row.
 pub const ROW_ID: &str = "__bowshot_row_id";
 /// The column with the number of the change that was the last one to change the row; NULL for one that changes with the commit.
 pub const LAST_CHANGE: &str = "__bowshot_last_change";
-/// The column with the place of a row in its file.
 pub const ROW_PLACE: &str = "__bowshot_row_place";
 
-/// The columns that files have: what rows call them, their names in files, and their numbers, which the format reserves
-/// (specification, "Reserved Field IDs").
+/// The columns that files have: their names in rows, their names in files, and the numbers that the format reserves.
 const STORED: [(&str, &str, i32); 2] =
     [(ROW_ID, "_row_id", 2_147_483_540), (LAST_CHANGE, "_last_updated_sequence_number", 2_147_483_539)];
 
-/// What the metadata say of the rows of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowLineage {
     /// The number of the first one; of a table whose rows have no numbers yet there is none.
@@ -42,12 +38,10 @@ pub(super) struct RowLineage {
     pub(super) rows: u64,
 }
 
-/// Whether a column is one of these.
 pub fn is_hidden(name: &str) -> bool {
     [ROW_ID, LAST_CHANGE, ROW_PLACE].contains(&name)
 }
 
-/// The columns that files may have, as those of a table, behind its own.
 pub(super) fn table_columns() -> [LakeColumn; 2] {
     STORED.map(|(name, _, number)| LakeColumn {
         field: Arc::new(Field::new(name, DataType::Int64, true).with_metadata(numbered(number))),
@@ -56,14 +50,12 @@ pub(super) fn table_columns() -> [LakeColumn; 2] {
     })
 }
 
-/// The same columns as files have them.
 pub(super) fn file_fields() -> [FieldRef; 2] {
     STORED.map(|(_, name, number)| {
         Arc::new(Field::new(name, DataType::Int64, true).with_metadata(numbered(number)))
     })
 }
 
-/// What rows call a column of a file.
 pub(super) fn name_in_rows(field: &Field) -> &str {
     match STORED.iter().find(|(.., reserved)| number(field) == Some(*reserved)) {
         Some((name, ..)) => name,
@@ -76,7 +68,6 @@ pub(super) fn place_field() -> FieldRef {
     Arc::new(Field::new(ROW_PLACE, DataType::Int64, false))
 }
 
-/// The places of the rows that are not left.
 pub(super) fn deleted_places(left: Option<&RowSelection>) -> RoaringTreemap {
     let (mut places, mut at) = (RoaringTreemap::new(), 0_u64);
     for selector in left.into_iter().flat_map(RowSelection::iter) {
@@ -89,8 +80,7 @@ pub(super) fn deleted_places(left: Option<&RowSelection>) -> RoaringTreemap {
     places
 }
 
-/// Rows of a file with their places behind them, and with the numbers and changes that the file leaves to be told from where they are.
-/// Its input gives all rows that are left, in their order.
+/// Adds the places of rows, and the numbers and changes that a file lacks. Its input gives all rows that are left, in order.
 #[derive(Debug)]
 pub(super) struct LineageExec {
     input: Arc<dyn ExecutionPlan>,
@@ -197,7 +187,6 @@ fn with_lineage(
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// The values that a file has, and the others where it has none.
 fn own_or(own: &ArrayRef, inherited: &Int64Array) -> Result<ArrayRef> {
     let own = own.as_primitive_opt::<Int64Type>();
     let own = own.ok_or_else(|| internal_datafusion_err!("the row lineage is not a number"))?;

@@ -34,7 +34,6 @@ use roaring::RoaringTreemap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-/// What the metadata of a table say of one moment.
 #[derive(Debug)]
 pub(super) struct LakeSnapshot {
     /// Those of the schema, and behind them those of the lineage of rows, if these have some.
@@ -59,7 +58,6 @@ pub(super) struct Group {
     pub(super) planned: Mutex<Option<(usize, Groups)>>,
 }
 
-/// A data file.
 #[derive(Debug)]
 pub(super) struct LakeFile {
     pub(super) file: SnapshotFile,
@@ -75,7 +73,6 @@ impl LakeFile {
     }
 }
 
-/// The columns that the files of a group have.
 pub(super) fn file_schema(columns: &[LakeColumn], sources: &[Source]) -> SchemaRef {
     let named = |(column, source): (&LakeColumn, &Source)| match source {
         Source::Column(name) => Some(column.field.as_ref().clone().with_name(name)),
@@ -156,7 +153,6 @@ impl TableProvider for LakeTable {
     }
 }
 
-/// What the plans of one scan share.
 struct Scan<'a> {
     state: &'a dyn Session,
     lease: Arc<Lease>,
@@ -164,7 +160,6 @@ struct Scan<'a> {
 }
 
 impl LakeSnapshot {
-    /// Bytes of the data files.
     pub(super) fn bytes(&self) -> u64 {
         self.data().map(|file| file.size()).sum()
     }
@@ -185,7 +180,6 @@ impl LakeSnapshot {
 }
 
 impl LakeTable {
-    /// Whether rows of its files were deleted, and are in the files still.
     pub(super) fn has_deleted_rows(&self) -> bool {
         let groups = &self.snapshot.groups;
         groups
@@ -193,7 +187,6 @@ impl LakeTable {
             .any(|group| !group.gone.is_empty() || group.files.iter().any(|file| file.left.is_some()))
     }
 
-    /// Each data file as a table of its own, with where it is.
     pub(super) fn single_files(&self) -> Vec<(PathBuf, Self)> {
         let one = &|(group, file): (&Group, &Arc<LakeFile>)| {
             let snapshot = LakeSnapshot {
@@ -231,13 +224,11 @@ impl LakeTable {
         Some((deleted_places(file.left.as_ref()), file.lineage?.rows))
     }
 
-    /// Rows that are deleted by their places.
     pub(super) fn deleted_rows(&self) -> usize {
         let files = self.snapshot.groups.iter().flat_map(|group| &group.files);
         files.filter_map(|file| file.left.as_ref()).map(RowSelection::skipped_row_count).sum()
     }
 
-    /// The wanted columns of the files of one group, under the table's names, without deleted rows.
     fn of_group(&self, group: &Group, wanted: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let read = group.with_compared(wanted);
         let files = self.files(group, &read, scan)?;
@@ -277,7 +268,6 @@ impl LakeTable {
         columns_at(plan, wanted.iter().map(at))
     }
 
-    /// The columns of those places that the files have.
     fn files(&self, group: &Group, read: &[usize], scan: &Scan<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = TableSchema::builder(Arc::clone(&group.file_schema)).build();
         let columns = ColumnScan::of_found(self.store.columns());
@@ -319,7 +309,10 @@ impl LakeTable {
                     next += 1;
                     let value = Literal::new(record.clone());
                     match column.field.is_nullable() {
-                        true => where_there(Column::new(name, next - 1), value)?,
+                        true => {
+                            let is_there = is_not_null(Arc::new(Column::new(name, next - 1)))?;
+                            Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?)
+                        }
                         false => Arc::new(value),
                     }
                 }
@@ -338,8 +331,7 @@ impl LakeTable {
 }
 
 impl Group {
-    /// The files in so many partitions, and what the planner may believe about all of them. It is kept: to unite the statistics of
-    /// many files takes longer than planning the rest of a query.
+    /// The files in so many partitions, with their statistics. Cached: merging statistics can take longer than planning.
     fn partitions(&self, count: usize) -> Result<Groups> {
         let mut kept = self.planned.lock();
         if let Some((_, groups)) = kept.as_ref().filter(|(of, _)| *of == count) {
@@ -352,7 +344,6 @@ impl Group {
         Ok(groups)
     }
 
-    /// The same files, of which one alone is read.
     fn alone(&self, file: &Arc<LakeFile>) -> Self {
         Self {
             sources: self.sources.clone(),
@@ -374,7 +365,6 @@ impl Group {
         read
     }
 
-    /// Where a column of the table is among those of the files.
     fn place_in_files(&self, place: usize) -> Option<usize> {
         let is_read = |source: &&Source| !matches!(source, Source::Constant(_));
         self.sources.get(place).filter(is_read)?;
@@ -405,12 +395,6 @@ fn without_values(rows: Arc<dyn ExecutionPlan>, deleted: &Gone) -> Result<Arc<dy
         false,
     )?;
     Ok(Arc::new(join))
-}
-
-/// A value in the rows in which a column is not NULL.
-fn where_there(column: Column, value: Literal) -> Result<Arc<dyn PhysicalExpr>> {
-    let is_there = is_not_null(Arc::new(column))?;
-    Ok(Arc::new(CaseExpr::try_new(None, vec![(is_there, Arc::new(value))], None)?))
 }
 
 fn columns_at(

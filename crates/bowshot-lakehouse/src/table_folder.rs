@@ -77,7 +77,6 @@ impl TableFolder {
 }
 
 impl FolderView {
-    /// Where something below the folder is.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         match self {
             Self::Local(root) if name.is_empty() => root.clone(),
@@ -89,11 +88,6 @@ impl FolderView {
     /// Whether nothing that was made of earlier views is to be used.
     pub(crate) fn is_renewed(&self) -> bool {
         matches!(self, Self::Remote(view) if view.is_renewed)
-    }
-
-    /// Whether it takes a request to know what a file is.
-    pub(crate) fn asks_for_each_file(&self) -> bool {
-        matches!(self, Self::Remote(view) if !view.is_listed())
     }
 
     /// The name from the folder on, of a path or an address as others write it.
@@ -128,7 +122,6 @@ impl FolderView {
         self.find_all(&[name]).pop().unwrap_or_else(|| Err(Error::Missing { path: self.path(name) }))
     }
 
-    /// The same of several, in their order.
     pub(crate) fn find_all(&self, names: &[&str]) -> Vec<Result<ListedFile, Error>> {
         match self {
             Self::Local(_) => names.iter().map(|name| local(self.path(name))).collect(),
@@ -139,15 +132,15 @@ impl FolderView {
         }
     }
 
-    /// The same, but that known files are not asked for again where each would be a request: the formats have no file that changes, and
-    /// what is read of one is held against what it was.
+    /// The same, but known files are not asked for again in a store: a file of these formats never changes.
     pub(crate) fn find_unless_known(
         &self,
         names: &[String],
         known: &KnownFiles,
     ) -> Result<Vec<ListedFile>, Error> {
         let known_as = |name: &String| {
-            let (data, _) = known.get(&self.path(name)).filter(|_| self.asks_for_each_file())?;
+            let is_asked_for = matches!(self, Self::Remote(view) if !view.is_listed());
+            let (data, _) = known.get(&self.path(name)).filter(|_| is_asked_for)?;
             Some(found(data.path().to_path_buf(), *data.identity(), data.as_remote().cloned()))
         };
         let there: Vec<Option<ListedFile>> = names.iter().map(known_as).collect();

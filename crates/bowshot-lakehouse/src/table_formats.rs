@@ -13,7 +13,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One such table.
 #[derive(Debug)]
 pub enum ForeignFolder {
     Delta(Box<DeltaFolder>),
@@ -21,7 +20,6 @@ pub enum ForeignFolder {
 }
 
 impl ForeignFolder {
-    /// The table that a folder of this machine is, of the formats that are read.
     pub fn at(path: &Path, workshop: &Arc<Workshop>, max_files: usize) -> Option<Self> {
         let folder = TableFolder::Local(path.to_path_buf());
         Self::of(foreign_table(path)?, folder, workshop, max_files)
@@ -47,7 +45,6 @@ impl ForeignFolder {
         known.map(Self::kind) == kind.filter(|kind| [DELTA, ICEBERG].contains(kind))
     }
 
-    /// As listings name the format.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Delta(_) => DELTA,
@@ -76,9 +73,6 @@ impl ForeignFolder {
     }
 
     /// The changes of the table of this name in a range.
-    ///
-    /// # Errors
-    /// As [`Self::table`]; `Unsupported` for formats that keep none.
     pub async fn changes(&self, name: &str, range: ChangeRange) -> Result<Changes, bowshot_api::Error> {
         match self {
             Self::Delta(folder) => folder.changes(range).await.map_err(|error| error.of_table(name).into()),
@@ -86,7 +80,6 @@ impl ForeignFolder {
         }
     }
 
-    /// Number of the data files.
     pub async fn files(&self) -> Result<usize, Error> {
         match self {
             Self::Delta(folder) => folder.files().await,
@@ -94,7 +87,6 @@ impl ForeignFolder {
         }
     }
 
-    /// The name of the format.
     pub fn format(&self) -> &'static str {
         match self {
             Self::Delta(_) => "delta",

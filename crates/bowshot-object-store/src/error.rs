@@ -122,7 +122,9 @@ impl Error {
 
     pub fn corrupt(path: &Path, detail: impl ToString) -> Self {
         let detail = detail.to_string();
-        Self::Corrupt { path: path.to_path_buf(), detail: without_backtrace(&detail).to_owned() }
+        // Without the frames that libraries add where `RUST_BACKTRACE` is set.
+        let said = detail.split_once("\n   0: ").map_or(detail.as_str(), |(said, _)| said);
+        Self::Corrupt { path: path.to_path_buf(), detail: said.trim_end().to_owned() }
     }
 
     /// Whether the values of one batch have more bytes than offsets of 32 bits reach, of a file that has no fault.
@@ -281,11 +283,6 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::other(error)
     }
-}
-
-/// What a library says before the frames that it adds where `RUST_BACKTRACE` is set.
-fn without_backtrace(text: &str) -> &str {
-    text.split_once("\n   0: ").map_or(text, |(said, _)| said).trim_end()
 }
 
 /// The error of these crates, or of the server API, that hides in what DataFusion gave back.

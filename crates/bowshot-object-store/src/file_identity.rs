@@ -4,8 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
-/// Clocks of file systems tick every few milliseconds: a file written that recently may change again without a new
-/// time stamp, so nothing learned about it may be kept.
+/// Clocks of file systems tick: a file written this recently may change again without a new time, so nothing of it is kept.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
 
 /// What tells one content of a path from the next without reading it.
@@ -44,8 +43,7 @@ impl FileIdentity {
         Self { device: number.0, inode: number.1, size, modified_ns, changed_ns: 0, settled }
     }
 
-    /// Whether an open file still has the content that was looked at. The change time is left out, since renaming or
-    /// unlinking a file that is being read sets it and harms nobody.
+    /// Whether an open file has the known content. The change time does not count: renaming and unlinking set it.
     pub fn has_content_of(&self, metadata: &Metadata) -> bool {
         self.device == metadata.dev()
             && self.inode == metadata.ino()

@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
-/// How the rows of a file are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     Parquet,
@@ -14,17 +13,14 @@ pub enum Format {
     Json,
     /// Arrow IPC, file or stream.
     Arrow,
-    /// Avro object container files.
     Avro,
     Orc,
     /// Excel workbooks, of which one sheet is read.
     Excel,
-    /// Lines of text.
     Text,
 }
 
 impl Format {
-    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -45,7 +41,6 @@ impl fmt::Display for Format {
     }
 }
 
-/// How the bytes of a text file are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
     None,
@@ -62,7 +57,6 @@ pub enum Compression {
     Sheet,
 }
 
-/// What a name tells about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kind {
     pub format: Format,

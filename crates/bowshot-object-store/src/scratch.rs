@@ -87,8 +87,7 @@ pub fn is_in_memory(path: &Path) -> bool {
     is_ram(&mounts, &path)
 }
 
-/// Bytes that the file system of a folder, or of what is there of the folders around it, has for this user; `None` if it
-/// does not say.
+/// Free bytes for this user on the file system of a folder, or of the nearest folder above that exists.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let absolute = std::path::absolute(path).ok()?;
     let there = absolute.ancestors().find(|folder| folder.exists())?;

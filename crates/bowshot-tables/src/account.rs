@@ -6,11 +6,9 @@ use arrow::array::RecordBatch;
 use bowshot_api::allocations;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The memory of one store.
 pub(super) struct Account {
     limit_bytes: u64,
     next_segment: AtomicU64,
@@ -31,8 +29,7 @@ struct Allocation {
     users: u64,
 }
 
-/// The right to keep some rows, given back by dropping it. It must go before the rows do: an address that is free may
-/// be another allocation's in the next moment.
+/// The right to keep rows, given back on drop. Drop it before the rows: a freed address may become another allocation.
 pub(super) struct Claim {
     account: Arc<Account>,
     addresses: Vec<usize>,
@@ -45,12 +42,10 @@ impl Account {
         Self { limit_bytes, next_segment, held, lookups: LookupBudget::new(limit_bytes) }
     }
 
-    /// A number for a new segment.
     pub(super) fn number(&self) -> u64 {
         self.next_segment.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// From now on, no new segment gets a number below this one.
     pub(super) fn begin_at(&self, number: u64) {
         self.next_segment.fetch_max(number, Ordering::Relaxed);
     }
@@ -96,14 +91,7 @@ impl Drop for Claim {
     }
 }
 
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account")
-            .field("limit_bytes", &self.limit_bytes)
-            .field("bytes", &self.bytes())
-            .finish()
-    }
-}
+bowshot_api::debug_fields!(Account { limit_bytes });
 
 /// Bytes that stay allocated as long as the rows are there.
 pub(super) fn retained_bytes(rows: &RecordBatch) -> u64 {

@@ -7,7 +7,6 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 
 /// Types inside one another. Their text nests three times as deep, and readers of JSON stop at 128.
 const MAX_TYPE_DEPTH: usize = 32;
-/// Columns of a table or view.
 const MAX_COLUMNS: usize = 10_000;
 /// Fields of all types of a table together, with its columns.
 const MAX_FIELDS: usize = 50_000;
@@ -16,12 +15,10 @@ const MAX_NAME_BYTES: usize = 255;
 /// Bytes of a text that is kept with a table or view: a view's query, a comment.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// Checks the name of something new.
 pub(super) fn check_name(what: What, name: &str) -> Result<(), Error> {
     checked(name).map_err(|reason| Error::TooMuch(format!("{what} `{}` {reason}", shown(name))))
 }
 
-/// Checks a table that is new or has another definition.
 pub(super) fn check_table(definition: &Definition) -> Result<(), Error> {
     let columns = definition.columns.len();
     limit(columns, MAX_COLUMNS, "columns")?;
@@ -42,14 +39,12 @@ pub(super) fn check_table(definition: &Definition) -> Result<(), Error> {
     key.map_or(Ok(()), |name| check_constraint(name))
 }
 
-/// Checks a view that is new.
 pub(super) fn check_view(view: &View) -> Result<(), Error> {
     limit(view.columns.len(), MAX_COLUMNS, "columns")?;
     view.columns.iter().try_for_each(|name| check_column(name))?;
     check_text(std::iter::once(view.sql.as_str()).chain(view.comment.as_deref()))
 }
 
-/// Checks an external table that is new.
 pub(super) fn check_external(external: &External) -> Result<(), Error> {
     let texts = [external.format.as_str(), external.location.as_str()].into_iter();
     check_text(texts.chain(external.found.as_deref()).chain(external.comment.as_deref()))?;
@@ -88,7 +83,6 @@ fn limit(found: usize, most: usize, what: &str) -> Result<(), Error> {
     Err(Error::TooMuch(format!("a table or view has {found} {what}, more than the limit of {most}")))
 }
 
-/// The beginning of a name, for messages.
 fn shown(name: &str) -> String {
     match name.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),

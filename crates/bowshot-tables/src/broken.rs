@@ -12,7 +12,6 @@ use uuid::Uuid;
 pub struct Broken {
     pub(super) id: Uuid,
     pub(super) what: What,
-    /// What the catalog says, as it is.
     pub(super) body: String,
     pub(super) version: u64,
     pub(super) reason: String,
@@ -23,30 +22,25 @@ impl Broken {
         self.what
     }
 
-    /// Why it cannot be read.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The error for who asks for it under this name.
     pub fn error(&self, name: &EntryName) -> Error {
         Error::Broken { what: self.what, name: name.to_string(), reason: self.reason.clone() }
     }
 
-    /// As the catalog calls what it is.
     pub(super) fn kind(&self) -> &'static str {
         if self.what == What::View { "view" } else { "table" }
     }
 }
 
-/// The names in the catalog of a data folder that cannot be read, with reasons. Changes nothing, and may be asked while a
-/// server uses the folder. A folder without a catalog has none.
+/// The unreadable names in the catalog of a data folder, with reasons. Changes nothing, also beside a running server.
 pub fn examine(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     broken_in(folder)
 }
 
-/// The notes in the catalog of a data folder: see `catalog_kv.rs`. Changes nothing, and may be asked while a server uses the
-/// folder. A folder without a catalog has none.
+/// The notes in the catalog of a data folder (`catalog_kv.rs`). Changes nothing, also beside a running server.
 pub fn notes_in(folder: &Path) -> Result<BTreeMap<String, String>, Error> {
     notes_of(folder)
 }

@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Notes of one snapshot: with those of all others, every snapshot holds them.
 const MAX_NOTES: usize = 100_000;
-/// Bytes of one note, its key included.
 const MAX_NOTE_BYTES: usize = 64 << 10;
 
 /// See the module. Immutable: each change gives a copy.
@@ -35,7 +34,6 @@ impl Notes {
         &self.texts
     }
 
-    /// The same, to hold on to.
     pub(super) fn shared_texts(&self) -> &Arc<BTreeMap<String, String>> {
         &self.texts
     }
@@ -58,9 +56,6 @@ impl Notes {
 
     /// The notes that hold for a transaction in which these stand: what others have committed since counts at once, and
     /// what it has changed itself counts too.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] when others have changed the same.
     pub fn with_newest(self: &Arc<Self>, newest: &Arc<Self>) -> Result<Arc<Self>, Error> {
         match &self.base {
             _ if Arc::ptr_eq(self, newest) => Ok(Arc::clone(newest)),
@@ -79,7 +74,6 @@ impl Notes {
         Arc::new(Self { texts, base: Some(Arc::clone(base)), read: OnceLock::new() })
     }
 
-    /// The same with other texts; `None` takes a note out.
     pub(super) fn changed(
         self: &Arc<Self>,
         changes: impl IntoIterator<Item = (String, Option<String>)>,

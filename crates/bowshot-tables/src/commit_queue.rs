@@ -5,14 +5,12 @@ use parking_lot::{Condvar, Mutex};
 use std::mem;
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct CommitQueue<T>(Mutex<Queue<T>>);
 
 #[derive(Debug)]
 struct Queue<T> {
     waiting: Vec<Arc<Waiting<T>>>,
-    /// Whether one of those that came is to do the work.
     has_leader: bool,
 }
 
@@ -30,7 +28,6 @@ enum Turn {
     IsDone,
 }
 
-/// The one that does the work of all that wait.
 #[derive(Debug)]
 pub(super) struct Leader<'q, T> {
     queue: &'q CommitQueue<T>,
@@ -44,8 +41,7 @@ impl<T> Default for CommitQueue<T> {
 }
 
 impl<T> CommitQueue<T> {
-    /// Adds a commit. Whoever gets a leader does the work of all, this one among them. Others come back when a leader that took
-    /// theirs has ended. Blocks.
+    /// Adds a commit. A leader does the work of all; the others return when the leader that took theirs has ended. Blocks.
     pub(super) fn join(&self, commit: &Arc<T>) -> Option<Leader<'_, T>> {
         let (turn, has_turned) = (Mutex::new(Turn::Waits), Condvar::new());
         let this = Arc::new(Waiting { commit: Arc::clone(commit), turn, has_turned });

@@ -7,9 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Checks what a transaction makes of the head.
-///
-/// Fails with [`Error::NotSerializable`] where a view would not show its tables. No name: who commits may not know of the view.
+/// Checks what a transaction makes of the head: [`Error::NotSerializable`], without a name, where a view would be stale.
 pub(super) fn check(sides: &Sides<'_, Snapshot>, merged: &Snapshot) -> Result<(), Error> {
     let views = merged.commit_views();
     if views.is_empty() {

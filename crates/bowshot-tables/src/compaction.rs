@@ -12,14 +12,12 @@ const SMALL_ROWS: usize = 4096;
 /// they have fewer bytes.
 const SMALL_BYTES: u64 = 16 << 20;
 
-/// Small segments that a table may have.
 const SMALL_SEGMENTS: usize = 64;
 
 /// Rows that a united segment may have: after one transaction of very many small appends there is more than one.
 const UNITED_ROWS: usize = 1 << 20;
 
-/// Unites the small segments of those tables of `merged` that differ from the head. Never fails: without memory for
-/// the copies, or with values that cannot be one array, the segments stay as they are.
+/// Unites the small segments of the tables of `merged` that differ from the head. What cannot be united stays as it is.
 pub(super) fn unite_small_segments(store: &TableStore, head: &Snapshot, merged: &mut Snapshot) {
     for (name, table) in changed_tables(head, merged) {
         let small = table.shared_segments().iter().filter(|segment| is_small(segment)).count();
@@ -53,7 +51,6 @@ fn united(store: &TableStore, table: &Table) -> Result<Table, Error> {
     Ok(table.with_segments(segments))
 }
 
-/// Cuts the segments into groups of at most [`UNITED_ROWS`].
 fn groups(segments: impl Iterator<Item = Arc<Segment>>) -> Vec<Vec<Arc<Segment>>> {
     let mut groups: Vec<Vec<Arc<Segment>>> = Vec::new();
     let mut room = 0;

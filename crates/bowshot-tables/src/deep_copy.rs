@@ -18,8 +18,7 @@ pub(super) fn owned(rows: &RecordBatch) -> Result<RecordBatch, Error> {
     Ok(fitted(rows.schema_ref(), columns, rows.num_rows())?)
 }
 
-/// The same rows where they are, if nothing but they takes the memory that they lie in, or little. For rows whose memory
-/// nobody else has.
+/// The same rows in place, if they use most of the memory that they lie in. For rows whose memory nobody else has.
 pub(super) fn taken_over(rows: &RecordBatch) -> Option<RecordBatch> {
     let flat = rows.columns().iter().all(|column| is_flat(column.data_type()));
     (flat && !holds_more(rows)).then(|| rows.clone())

@@ -1,9 +1,9 @@
 //! What a table is, apart from its rows.
 
+use crate::model_files::sha256;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -19,14 +19,12 @@ const EXTENSION_KEYS: &str = "ARROW:extension:";
 /// The extension type of JSON, which is text.
 const JSON: &str = "arrow.json";
 
-/// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Name, Arrow type, and `nullable == false` for NOT NULL.
     pub field: FieldRef,
     /// SQL expression of the value that a row gets that names none.
     pub default: Option<String>,
-    /// What the user says about the column.
     pub comment: Option<String>,
 }
 
@@ -34,20 +32,15 @@ pub struct Column {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     pub name: String,
-    /// SQL expression over the columns.
     pub sql: String,
-    /// What the user says about the constraint.
     pub comment: Option<String>,
 }
 
-/// Columns whose values together tell a row from all others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Key {
-    /// Name of the constraint, if the user gave one.
     pub name: Option<String>,
     /// Names of the columns, in the order of the key.
     pub columns: Vec<String>,
-    /// What the user says about the constraint.
     pub comment: Option<String>,
 }
 
@@ -57,16 +50,12 @@ pub struct Identity {
     pub column: String,
     /// Of the counter, which stays with the column whatever it is called.
     pub id: Uuid,
-    /// The first number.
     pub start: i64,
-    /// From one to the next.
     pub step: i64,
-    /// What made it one.
     #[serde(flatten)]
     pub kind: IdentityKind,
 }
 
-/// How a column that numbers its rows was declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredKind", into = "StoredKind")]
 pub enum IdentityKind {
@@ -112,17 +101,14 @@ impl From<StoredKind> for IdentityKind {
 }
 
 impl Identity {
-    /// Whether no statement may give another value.
     pub fn is_always(&self) -> bool {
         self.kind == IdentityKind::Always
     }
 }
 
-/// A column that is computed from the others of its row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generated {
     pub column: String,
-    /// SQL expression over the other columns.
     pub sql: String,
 }
 
@@ -131,14 +117,12 @@ pub struct Generated {
 pub struct Reference {
     pub name: Option<String>,
     pub columns: Vec<String>,
-    /// The other table, as SQL.
     pub table: String,
     /// Its columns; its primary key without any.
     pub referred: Vec<String>,
     /// What is to become of the rows when the other one goes or changes, as SQL: `CASCADE`, `SET NULL`, …
     pub on_delete: Option<String>,
     pub on_update: Option<String>,
-    /// What the user says about the constraint.
     pub comment: Option<String>,
 }
 
@@ -146,7 +130,6 @@ pub struct Reference {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Materialized {
     pub sql: String,
-    /// Name of the dialect that it is written in.
     pub dialect: String,
     /// Catalog of names that do not say theirs.
     pub default_catalog: String,
@@ -164,22 +147,18 @@ pub struct Materialized {
     /// The [`Self::digest`] of what the query meant when its rows were made: views, functions and names that it uses may be others now.
     #[serde(default)]
     pub meaning: Option<String>,
-    /// How the rows were made.
     pub last: Option<LastRefresh>,
 }
 
 impl Materialized {
-    /// A digest of a text that says what a query means.
     pub fn digest(meaning: &str) -> String {
-        Sha256::digest(meaning).iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(meaning.as_bytes())
     }
 }
 
-/// A version of a table that a materialized view reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceVersion {
     pub table: Uuid,
-    /// Number of its commit.
     pub version: u64,
 }
 
@@ -188,12 +167,10 @@ impl SourceVersion {
     pub const COMMITTING: u64 = u64::MAX;
 }
 
-/// The last refresh of a materialized view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRefresh {
     /// When it ended, in microseconds since 1970.
     pub ended_us: i64,
-    /// How long it took.
     #[serde(rename = "took_us", with = "microseconds")]
     pub took: Duration,
     /// Why all rows were computed; `None` where only what had changed was.
@@ -242,31 +219,24 @@ pub enum Storage {
     Durable,
 }
 
-/// Columns and constraints of a table. Constraints are kept here and enforced by the engine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Definition {
     /// Where the rows are kept. Stays as it is while the table is there.
     #[serde(skip)]
     pub storage: Storage,
-    /// The columns in their order.
     #[serde(skip)]
     pub columns: Vec<Column>,
     /// The primary key. Rows that are added to a table that has one may conflict with rows that others add.
     pub primary_key: Option<Key>,
     /// Other columns of which no two rows have the same values, unless one is null. Named as the primary key is.
     pub unique: Vec<Key>,
-    /// Conditions on each row.
     pub checks: Vec<Check>,
-    /// Columns that number themselves.
     pub identities: Vec<Identity>,
-    /// Columns that are computed.
     pub generated: Vec<Generated>,
-    /// What the user says about rows of other tables.
     pub references: Vec<Reference>,
     /// The query whose rows these are, for a materialised view: no statement changes them but REFRESH.
     pub materialized: Option<Materialized>,
-    /// What the user says about the table.
     pub comment: Option<String>,
     /// What the statement that made the table says of where its rows lie. Has no meaning here, and is kept to be shown.
     pub clauses: Option<String>,
@@ -287,8 +257,7 @@ impl Definition {
         Arc::new(Schema::new(self.columns.iter().map(plain).collect::<Vec<_>>()))
     }
 
-    /// The columns of `plain`, which are these, with what operators ask for: JSONB has no spelling, CHAR(n) is padded,
-    /// ENUM has an order of its own, and JSON is more than a text.
+    /// The columns of `plain` as operators need them: JSONB without its spelling, CHAR(n) padded, ENUM and JSON as extensions.
     pub(super) fn for_operators(&self, plain: &SchemaRef) -> SchemaRef {
         let marked = |column: &Column| {
             let metadata = column.field.metadata();
@@ -324,7 +293,6 @@ impl Definition {
         self.primary_key.iter().chain(&self.unique)
     }
 
-    /// How a column numbers its rows, if it does.
     pub fn identity(&self, column: &str) -> Option<&Identity> {
         self.identities.iter().find(|identity| identity.column == column)
     }
@@ -334,17 +302,14 @@ impl Definition {
         self.identities.iter().find(|identity| identity.kind == IdentityKind::Sequence)
     }
 
-    /// How a column is computed, if it is.
     pub fn generated(&self, column: &str) -> Option<&Generated> {
         self.generated.iter().find(|generated| generated.column == column)
     }
 
-    /// Whether table and rows outlive the server.
     pub fn is_durable(&self) -> bool {
         self.storage == Storage::Durable
     }
 
-    /// Place of the column of exactly this name.
     pub fn position(&self, column: &str) -> Option<usize> {
         self.columns.iter().position(|candidate| candidate.field.name() == column)
     }

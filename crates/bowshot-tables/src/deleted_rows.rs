@@ -10,15 +10,13 @@ use std::sync::Arc;
 
 /// A statement that leaves a file without more than one of so many rows writes it anew.
 const MIN_ROWS_FOR_EACH: usize = 5;
-/// Each commit notes all deleted rows of the files from which it deletes. Those of one file take no more bytes of the catalog than
-/// the file has, or than this, before the file is written anew.
+/// Deleted rows of one file take at most as many bytes of the catalog as the file has, or this; then the file is rewritten.
 const MIN_NOTED_BYTES: u64 = 1 << 20;
 /// Bytes of a row in the catalog, about.
 const ROW_BYTES: u64 = 2;
 /// Rows of a file for each deleted one, above which ranges take less room than a bit for each row.
 const SPARSE_ROWS: usize = 256;
 
-/// Numbers of rows of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeletedRows {
     rows: Arc<RoaringBitmap>,
@@ -32,7 +30,6 @@ impl DeletedRows {
         Self { rows: Arc::new(rows), noted_bytes }
     }
 
-    /// All rows of a file of so many but these.
     pub(super) fn all_but(left: &[u32], rows: usize) -> Self {
         let mut all = RoaringBitmap::new();
         all.insert_range(0..u32::try_from(rows).unwrap_or(u32::MAX));
@@ -56,7 +53,6 @@ impl DeletedRows {
         u32::try_from(row).is_ok_and(|row| self.rows.contains(row))
     }
 
-    /// These and others.
     pub(super) fn with(&self, others: &[u32]) -> Self {
         let mut rows = RoaringBitmap::clone(&self.rows);
         rows.extend(others);
@@ -68,7 +64,6 @@ impl DeletedRows {
         self.len() <= file_rows / MIN_ROWS_FOR_EACH && self.noted_bytes <= file_bytes.max(MIN_NOTED_BYTES)
     }
 
-    /// Those of these that are not among others, in order.
     pub(super) fn beyond(&self, others: &Self) -> Vec<u32> {
         (&*self.rows - &*others.rows).iter().collect()
     }
@@ -90,7 +85,6 @@ impl DeletedRows {
         places.map(number).collect()
     }
 
-    /// For each row of a file of so many whether it is left.
     pub(super) fn left_mask(&self, rows: usize) -> BooleanBuffer {
         let mut left = BooleanBufferBuilder::new(rows);
         left.append_n(rows, true);
@@ -128,9 +122,6 @@ impl DeletedRows {
     }
 
     /// Reads what [`Self::to_bytes`] has written of a file of so many rows.
-    ///
-    /// # Errors
-    /// For bytes that mean no rows of it.
     pub(super) fn from_bytes(bytes: &[u8], rows: usize) -> Result<Self, Error> {
         let (mut all, mut next, mut distance, mut shift) = (RoaringBitmap::new(), 0_u64, 0_u64, 0);
         for byte in bytes {

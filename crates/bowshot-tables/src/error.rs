@@ -7,7 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Catalog,
@@ -18,9 +17,7 @@ pub enum What {
     Rule,
     Model,
     Type,
-    /// A function that SQL has made.
     Function,
-    /// Credentials of sources.
     Secret,
     /// Files that are loaded as they come.
     Pipe,
@@ -46,13 +43,10 @@ impl fmt::Display for What {
 /// An error of the tables that Bowshot writes. Names are whole: `catalog.schema.table`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The named thing is not in the snapshot.
     #[error("{what} `{name}` does not exist")]
     Missing { what: What, name: String },
-    /// The name is taken in the snapshot.
     #[error("{what} `{name}` exists already")]
     Exists { what: What, name: String },
-    /// Dropped without CASCADE, though there is something in it.
     #[error("{what} `{name}` is not empty")]
     NotEmpty { what: What, name: String },
     /// Dropped, though unqualified names stand for what is in it.
@@ -67,10 +61,8 @@ pub enum Error {
     /// The rows would take more memory than the store may use, in bytes.
     #[error("tables in memory would take {wanted} bytes, more than their limit: {limit}")]
     Full { wanted: u64, limit: u64 },
-    /// A file of the data folder cannot be read or written.
     #[error("cannot {doing} `{}`: {reason}", path.display())]
     File { doing: &'static str, path: PathBuf, reason: Arc<io::Error> },
-    /// The catalog of the data folder cannot be read or written.
     #[error("the catalog of the data folder {doing}: {reason}")]
     Catalog { doing: &'static str, reason: String },
     /// The data folder has tables, but nothing says which.
@@ -91,22 +83,18 @@ pub enum Error {
     /// Nothing is kept any more, since it is not known what of the last commit is on disk.
     #[error("tables cannot be changed since the data folder failed: {reason}")]
     Stopped { reason: String },
-    /// A file of a table cannot be read.
     #[error(transparent)]
     Read(#[from] bowshot_object_store::Error),
     /// An earlier state of a table is not kept, or never was.
     #[error("{0}")]
     NoVersion(String),
-    /// Something new is larger, deeper or has a longer name than can be kept.
     #[error("{0}")]
     TooMuch(String),
-    /// An entry of the catalog that cannot be read was asked for.
     #[error("{what} `{name}` cannot be read: {reason}")]
     Broken { what: What, name: String, reason: String },
     /// A row to delete is not there: the address is of another state of the table.
     #[error("no row at segment {segment}, row {row}")]
     NoRow { segment: u64, row: u64 },
-    /// Rewriting lost or made up rows.
     #[error("rewriting made {after} rows of {before}")]
     Rewritten { before: usize, after: usize },
     /// Rows that are not of the table's columns, or that Arrow cannot copy.
@@ -115,25 +103,19 @@ pub enum Error {
     /// Values that `rewrite` cannot give another type.
     #[error("{0}")]
     Invalid(String),
-    /// A sequence, or what numbers a column, has given its last number.
     #[error("reached {end} value of the sequence ({limit})")]
     Exhausted { end: &'static str, limit: i64 },
-    /// A folder that is to be made is there, with something in it.
     #[error("`{}` is there and not empty", path.display())]
     Occupied { path: PathBuf },
-    /// A folder has no catalog, so that it is none of tables.
     #[error("`{}` is no data folder: it has no `catalog.sqlite`", path.display())]
     NoData { path: PathBuf },
-    /// A folder has no manifest, so that it is no backup.
     #[error("`{}` is no backup: it has no `manifest.json`", path.display())]
     NoBackup { path: PathBuf },
-    /// Something of a data folder or of a backup is not as it was written.
     #[error("{place}: {problem}")]
     Damaged { place: String, problem: String },
     /// Tables were dropped and vacuumed faster than their files could be held.
     #[error("the tables change faster than a backup can hold their files")]
     Restless,
-    /// Somebody stopped a backup or its like.
     #[error("stopped; nothing is left of it")]
     Interrupted,
     /// What else the caller's own part of a change (`rewrite`) failed with.
@@ -188,22 +170,12 @@ impl Error {
 
     fn reason(&self) -> Option<Reason> {
         Some(match self {
-            Self::Missing { what, .. } => match what {
-                What::Catalog => Reason::UndefinedCatalog,
-                What::Schema => Reason::UndefinedSchema,
-                What::Table | What::View => Reason::UndefinedTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
-                    return None;
-                }
-            },
-            Self::Exists { what, .. } => match what {
-                What::Catalog => Reason::DuplicateCatalog,
-                What::Schema => Reason::DuplicateSchema,
-                What::Table | What::View => Reason::DuplicateTable,
-                What::Rule | What::Model | What::Type | What::Function | What::Secret | What::Pipe => {
-                    return None;
-                }
-            },
+            Self::Missing { what: What::Catalog, .. } => Reason::UndefinedCatalog,
+            Self::Missing { what: What::Schema, .. } => Reason::UndefinedSchema,
+            Self::Missing { what: What::Table | What::View, .. } => Reason::UndefinedTable,
+            Self::Exists { what: What::Catalog, .. } => Reason::DuplicateCatalog,
+            Self::Exists { what: What::Schema, .. } => Reason::DuplicateSchema,
+            Self::Exists { what: What::Table | What::View, .. } => Reason::DuplicateTable,
             Self::NotEmpty { .. } | Self::IsDefault { .. } => Reason::DependentObjects,
             Self::Full { .. } => Reason::InsufficientResources,
             Self::Exhausted { .. } => Reason::SequenceLimit,

@@ -12,17 +12,14 @@ pub struct External {
     pub format: String,
     /// Path, pattern or address of the files, as it was written; one that ends in `/` means all files below it.
     pub location: String,
-    /// The whole path or pattern by which they were found when the table was made, where it was written without the place that it is
-    /// below: in another place the same path means other files. Tables of earlier versions have none.
+    /// The whole path or pattern, where `location` is relative: another place has other files there. Earlier versions have none.
     pub found: Option<String>,
     /// How they are read, by the names of the options of [`bowshot_formats::read_options::ReadOptions`].
     pub options: Vec<(String, OptionValue)>,
-    /// What the user says about the table.
     pub comment: Option<String>,
 }
 
 impl External {
-    /// The path or pattern that is read.
     pub fn path(&self) -> String {
         if let Some(found) = &self.found {
             return found.clone();
@@ -33,7 +30,6 @@ impl External {
         }
     }
 
-    /// All texts of the options.
     pub(super) fn option_texts(&self) -> impl Iterator<Item = &str> {
         self.options.iter().flat_map(|(name, value)| {
             let mut texts = vec![name.as_str()];

@@ -35,7 +35,6 @@ impl NewRows {
         is_new && !self.segment.deleted().contains(row)
     }
 
-    /// The stored rows, where they are few or in memory. Blocks for those of a file.
     fn stored(&self, table: &Table) -> Option<RecordBatch> {
         if let Some(memory) = self.segment.memory() {
             return Some(memory.batch().clone());

@@ -25,8 +25,7 @@ const MAX_SEGMENTS: usize = 1024;
 const FEW_ROWS: usize = 4096;
 /// After so long without a use, a segment may lose what it keeps; columns for which there was no room are tried again.
 const IDLE_SECONDS: u64 = 60;
-/// How long columns are left alone whose statement ended before they were read: the next one would end there too, and a scan
-/// may be much faster.
+/// How long columns are left alone whose statement ended before they were read: the next one would probably end there, too.
 const INTERRUPTED_SECONDS: u64 = 3600;
 /// Sets of columns of a segment that are remembered as refused.
 const MAX_REFUSALS: usize = 16;
@@ -40,18 +39,14 @@ pub fn has_plain_equality(data_type: &DataType) -> bool {
 
 /// A column: its place in the table, and its field.
 type Place = (usize, FieldRef);
-/// The values of a column of a segment.
 type Pieces = Arc<[ArrayRef]>;
-/// The values of several columns, batch by batch.
 type Columns = Box<dyn Iterator<Item = Result<Vec<ArrayRef>, Error>> + Send>;
 
 /// Whether the statement that makes an index still runs; `None` for a lookup that makes none.
 type Making<'a> = Option<&'a dyn Fn() -> bool>;
 
-/// Rows that were found by their key.
 #[derive(Debug)]
 pub struct FoundRows {
-    /// The columns that were wanted.
     pub rows: RecordBatch,
     /// For each row what [`Table::delete`] takes.
     pub addresses: Vec<u64>,
@@ -68,9 +63,6 @@ impl Table {
     /// The columns at these places of the rows whose key has these values. A key is one value for each of its columns, by the
     /// place of the column and in its type; equal values must have equal bytes, so it has no floats. Reads only memory:
     /// `None` if a segment has no index or column there.
-    ///
-    /// # Errors
-    /// None that a scan of the same rows would not have.
     pub fn find_rows(
         &self,
         key: &[(usize, ArrayRef)],
@@ -80,9 +72,6 @@ impl Table {
     }
 
     /// The same with the addresses of the rows.
-    ///
-    /// # Errors
-    /// As [`Self::find_rows`].
     pub fn find_addressed_rows(
         &self,
         key: &[(usize, ArrayRef)],
@@ -94,8 +83,7 @@ impl Table {
         }
     }
 
-    /// The same, and makes what is not there, unless it is the first lookup in a segment that has many rows. Blocks, and asks
-    /// `goes_on` again and again. `None` if what is to be kept does not fit.
+    /// The same, and makes missing indexes, except at the first lookup of many rows. Blocks, asking `goes_on`; `None` without room.
     pub fn index_and_find_rows(
         &self,
         key: &[(usize, ArrayRef)],
@@ -173,7 +161,6 @@ impl Wanted {
     }
 }
 
-/// Whether an index is made at once.
 fn is_few(segment: &Segment) -> bool {
     segment.memory().is_some_and(|rows| rows.rows() <= FEW_ROWS)
 }
@@ -287,7 +274,6 @@ impl KeyIndex {
         Ok(Some(Self { converter, keys, order }))
     }
 
-    /// Numbers of the rows with this key: one at most, of a key that is unique.
     fn rows_of(&self, values: &[ArrayRef]) -> Result<Vec<usize>, ArrowError> {
         let sought = self.converter.convert_columns(values)?;
         let (sought, count) = (sought.row(0), self.keys.num_rows());
@@ -322,7 +308,6 @@ pub(super) struct SegmentLookups {
     used_at: AtomicU64,
     /// Columns that were not kept, and until when they are not tried again.
     refused: Mutex<Vec<(Vec<Place>, u64)>>,
-    /// Held by whoever makes something to keep.
     making: Mutex<()>,
     kept: Mutex<Kept>,
 }
@@ -416,7 +401,6 @@ impl Room<'_> {
     }
 }
 
-/// What the segments of a store keep for lookups, in bytes.
 pub(super) struct LookupBudget {
     limit: u64,
     used: AtomicU64,
@@ -432,7 +416,6 @@ impl LookupBudget {
         Self { limit, used, began: Instant::now(), listed: Mutex::default() }
     }
 
-    /// In seconds, never 0.
     fn now(&self) -> u64 {
         1 + self.began.elapsed().as_secs()
     }
@@ -448,7 +431,6 @@ impl LookupBudget {
         listed.push(Arc::downgrade(lookups));
     }
 
-    /// Lets go what was not used for a while.
     fn drop_idle(&self) {
         let (now, mut idle) = (self.now(), Vec::new());
         let mut listed = self.listed.lock();
@@ -468,7 +450,6 @@ impl LookupBudget {
     }
 }
 
-/// Bytes of the budget, given back when this is dropped.
 struct Reservation {
     account: Arc<Account>,
     bytes: u64,

@@ -15,7 +15,6 @@ use uuid::Uuid;
 /// Rows of a segment in memory that are taken out of another one while other commits wait.
 const MAX_ROWS_TAKEN_OUT: usize = 8192;
 
-/// Three states of the same thing.
 #[derive(Debug)]
 pub(super) struct Sides<'a, T> {
     pub(super) base: &'a T,
@@ -29,7 +28,6 @@ impl<'a, T> Sides<'a, T> {
     }
 }
 
-/// Something with a name.
 pub(super) trait Node: Clone {
     fn what(&self) -> What;
     /// Stays while the thing changes.
@@ -94,7 +92,6 @@ pub(super) fn are_unchanged(names: &BTreeSet<EntryName>, base: &Snapshot, head: 
     })
 }
 
-/// The tables that `merged` has in another state than the head.
 pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
     let mut found = Vec::new();
     for (catalog, merged) in merged.catalog_states() {
@@ -222,8 +219,7 @@ fn redefined(sides: Sides<'_, Table>) -> Option<Table> {
     Some(sides.changed.with_segments(segments).numbered(sides.head.version(), None))
 }
 
-/// The head's rows without those segments that the transaction took out, and with those that it added at the end.
-/// `None` if that would lose a change.
+/// The head's rows without the segments that the transaction removed and with those it added; `None` if a change would be lost.
 fn merge_rows(sides: Sides<'_, Table>) -> Option<Table> {
     let Sides { base, changed, head } = sides;
     let definition = base.definition();
@@ -320,8 +316,7 @@ fn merge_lost_rows(
     Some(true)
 }
 
-/// Takes stored rows of `base` out of the segment at a place, which is stored with it or made of it and others. `None` where one of them
-/// is not there any more.
+/// Takes stored rows of `base` out of the segment at a place. `None` where one of them is gone.
 fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>>, usize)) -> Option<()> {
     let target = segments.get(at)?;
     let rows = lost.iter().map(|row| target.place_of_row(base, *row)).collect::<Option<Vec<u32>>>()?;
@@ -335,7 +330,6 @@ fn take_out(base: &Segment, lost: &[u32], (segments, at): (&mut Vec<Arc<Segment>
     Some(())
 }
 
-/// The rows of a later state that the base does not have.
 fn new_rows(base: &Table, later: &Table) -> Vec<NewRows> {
     let there: HashSet<u64> = base.shared_segments().iter().map(|segment| segment.origin()).collect();
     let unknown = later.shared_segments().iter().filter(|segment| !there.contains(&segment.origin()));

@@ -17,7 +17,6 @@ use uuid::Uuid;
 
 /// Bytes of all files in memory.
 const MEMORY_BYTES: usize = 1 << 30;
-/// Ending of a file in the folder.
 const ENDING: &str = "model";
 
 #[derive(Debug)]
@@ -31,7 +30,6 @@ enum Place {
     Memory(Mutex<HashMap<String, Kept>>),
 }
 
-/// A file in memory.
 #[derive(Debug)]
 struct Kept {
     bytes: Arc<[u8]>,
@@ -43,7 +41,6 @@ impl ModelFiles {
         Self { place: Place::Memory(Mutex::default()) }
     }
 
-    /// Those of a data folder.
     pub(super) fn open(data: &Path) -> Result<Self, Error> {
         let folder = data.join("models");
         make_folder(&folder)?;
@@ -52,9 +49,6 @@ impl ModelFiles {
     }
 
     /// Keeps a file, and gives the SHA-256 that it is found by. Blocks until it is on disk.
-    ///
-    /// # Errors
-    /// `Unavailable` when it cannot be written; `LimitReached` where the files in memory would be too many.
     pub fn put(&self, bytes: Vec<u8>) -> Result<String, Error> {
         let name = sha256(&bytes);
         match &self.place {
@@ -74,9 +68,6 @@ impl ModelFiles {
     }
 
     /// The bytes of a file; `None` if it is not there, or has changed. Blocks.
-    ///
-    /// # Errors
-    /// `Unavailable` when it cannot be read.
     pub fn get(&self, name: &str) -> Result<Option<Arc<[u8]>>, Error> {
         match &self.place {
             Place::Memory(kept) => Ok(kept.lock().get(name).map(|kept| Arc::clone(&kept.bytes))),
@@ -115,8 +106,7 @@ impl ModelFiles {
     }
 }
 
-/// Puts a whole file under its name. One that is there already is written anew: then it is as young as the others, and
-/// whole if it was not.
+/// Writes a whole file under its name, also in the place of an existing one, which then is new and complete.
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let beside = folder.join(format!("{}.{ENDING}", Uuid::new_v4()));
     let written = private::new_file(&beside).and_then(|mut file| {
@@ -148,8 +138,7 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.{ENDING}"))
 }
 
-/// The hash of a file in hexadecimal digits.
-fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

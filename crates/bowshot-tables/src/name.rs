@@ -2,18 +2,14 @@
 
 use std::fmt;
 
-/// Name of a table or view.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryName {
     pub catalog: String,
-    /// Name of the schema in the catalog.
     pub schema: String,
-    /// Name of the table or view in the schema.
     pub name: String,
 }
 
 impl EntryName {
-    /// The name of its three parts.
     pub fn new(catalog: impl Into<String>, schema: impl Into<String>, name: impl Into<String>) -> Self {
         Self { catalog: catalog.into(), schema: schema.into(), name: name.into() }
     }

@@ -15,16 +15,13 @@ use uuid::Uuid;
 const MAX_HISTORY: usize = 1_000_000;
 /// Files of one note of the history: a load writes the last note anew.
 const CHUNK: usize = 2_048;
-/// Digits of one file in it.
 const DIGITS: usize = 16;
-/// Bytes of an error that are kept.
 const MAX_ERROR_BYTES: usize = 2_000;
 
 type Texts = BTreeMap<String, String>;
 /// A note and its text; `None` takes it out.
 type Change = (String, Option<String>);
 
-/// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pipe {
     /// Tells it from others that have had its name.
@@ -35,9 +32,7 @@ pub struct Pipe {
     pub table: [String; 3],
     /// A path, a pattern or an address.
     pub location: String,
-    /// How its files are read, as COPY has it.
     pub options: Vec<(String, Option<String>)>,
-    /// How often the server looks for files.
     pub every: Duration,
     pub paused: bool,
     /// Another one after each change: two loads of the same files are different changes, and conflict.
@@ -48,7 +43,6 @@ pub struct Pipe {
     pub loaded_us: Option<i64>,
 }
 
-/// One content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipeFile {
     /// Digest of the location and of what tells this content from others.
@@ -66,7 +60,6 @@ pub struct PipeError {
     pub failed_us: i64,
 }
 
-/// What one transaction notes of files.
 #[derive(Debug, Clone, Default)]
 pub struct PipeLoad {
     pub files: Vec<PipeFile>,
@@ -97,7 +90,6 @@ impl PipeError {
         Self { key: file.key, file: file.location.clone(), error, failed_us }
     }
 
-    /// The files that a pipe could not load.
     pub fn all(texts: &Texts, pipe: &str) -> Vec<Self> {
         let found = below(texts, prefix(&["pipe", pipe, "e"]));
         found.filter_map(|(_, text)| serde_json::from_str(text).ok()).collect()
@@ -105,17 +97,14 @@ impl PipeError {
 }
 
 impl Pipe {
-    /// Whether a note is about a pipe.
     pub fn is_note(key: &str) -> bool {
         key.starts_with(&prefix(&["pipe"]))
     }
 
-    /// The key of its note.
     pub fn key(name: &str) -> String {
         json!(["pipe", name]).to_string()
     }
 
-    /// All pipes by name.
     pub fn all(texts: &Texts) -> Vec<(String, Self)> {
         let named = |(key, text): (&String, &String)| {
             let [_, name]: [String; 2] = serde_json::from_str(key).ok()?;
@@ -124,18 +113,15 @@ impl Pipe {
         below(texts, prefix(&["pipe"])).filter_map(named).collect()
     }
 
-    /// The pipe of a name, if it can be read.
     pub fn find(texts: &Texts, name: &str) -> Option<Self> {
         serde_json::from_str(texts.get(&Self::key(name))?).ok()
     }
 
-    /// Its note after a change.
     pub fn changed(self, name: &str) -> Change {
         let pipe = Self { change: Uuid::new_v4(), ..self };
         (Self::key(name), Some(json!(pipe).to_string()))
     }
 
-    /// All of its notes, to be taken out.
     pub fn removed(texts: &Texts, name: &str) -> Vec<Change> {
         below(texts, prefix(&["pipe", name])).map(|(key, _)| (key.clone(), None)).collect()
     }
@@ -153,9 +139,6 @@ impl Pipe {
     }
 
     /// The notes of a load of so many rows.
-    ///
-    /// # Errors
-    /// [`Error::TooMuch`] for more files than it may know.
     pub fn after(self, name: &str, texts: &Texts, load: &PipeLoad, rows: u64) -> Result<Vec<Change>, Error> {
         let mut changes = history(name, texts, load)?;
         let again: HashSet<&str> = load.files.iter().map(|file| file.location.as_str()).collect();
@@ -176,7 +159,6 @@ impl Pipe {
     }
 }
 
-/// The notes of the history that are others with more files.
 fn history(name: &str, texts: &Texts, load: &PipeLoad) -> Result<Vec<Change>, Error> {
     if load.files.is_empty() {
         return Ok(Vec::new());

@@ -15,7 +15,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use std::sync::Arc;
 
-/// The rows of a table, with their addresses or without.
 #[derive(Debug)]
 pub(super) struct TableRows {
     table: Arc<Table>,
@@ -64,10 +63,6 @@ impl TableRows {
         let looked = looked.map_err(|error| DataFusionError::External(Box::new(error)))?;
         looked.map_err(|error| DataFusionError::External(Box::new(bowshot_api::Error::from(error))))
     }
-
-    fn has_rows_in_memory(&self) -> bool {
-        self.table.shared_segments().iter().any(|segment| segment.memory().is_some())
-    }
 }
 
 #[async_trait]
@@ -98,7 +93,9 @@ impl TableProvider for TableRows {
         };
         match in_files {
             None => self.in_memory(state, &projection, limit),
-            Some(files) if !self.has_rows_in_memory() => Ok(files),
+            Some(files) if !self.table.shared_segments().iter().any(|segment| segment.memory().is_some()) => {
+                Ok(files)
+            }
             Some(files) => UnionExec::try_new(vec![files, self.in_memory(state, &projection, limit)?]),
         }
     }

@@ -4,7 +4,6 @@ use super::{EntryName, Snapshot, Table};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// See the module.
 #[derive(Debug, Default, Clone)]
 pub struct Reads {
     /// Names under which all must be as it was when the transaction began.
@@ -12,7 +11,6 @@ pub struct Reads {
     pub rows: Vec<SeenRows>,
 }
 
-/// Rows of a table, as they were.
 #[derive(Debug, Clone)]
 pub struct SeenRows {
     pub table: Arc<Table>,
@@ -34,7 +32,6 @@ impl Reads {
 }
 
 impl SeenRows {
-    /// Whether none of them was changed or deleted up to this state of the table.
     pub fn are_in(&self, now: &Table) -> bool {
         now.has_all_rows_of(self.checked.as_ref().unwrap_or(&self.table))
             || self.addresses.as_ref().is_some_and(|places| now.has_rows_at(places, &self.table))

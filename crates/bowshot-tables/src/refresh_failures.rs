@@ -12,7 +12,6 @@ const MAX_FAILURES: usize = 10_000;
 pub(super) struct RefreshFailures(Mutex<HashMap<Uuid, (Instant, String)>>);
 
 impl RefreshFailures {
-    /// Notes how a refresh of a view has ended.
     pub(super) fn note(&self, view: Uuid, error: Option<String>) {
         let mut failures = self.0.lock();
         match error {

@@ -46,7 +46,6 @@ pub(super) struct TableSource {
     fetch: Option<usize>,
 }
 
-/// Sums over segments.
 #[derive(Debug, Clone)]
 struct Totals {
     rows: u64,
@@ -57,7 +56,6 @@ struct Totals {
 #[derive(Debug, Clone)]
 struct Piece {
     segment: Arc<Segment>,
-    /// Place of the segment in the table.
     position: usize,
     offset: usize,
     rows: usize,
@@ -93,7 +91,6 @@ impl TableSource {
         Ok(Self { projection, projected_schema, ..self.clone() })
     }
 
-    /// The columns that are read of these rows, without a copy.
     fn read(&self, piece: &Piece) -> Result<RecordBatch> {
         let stored = piece.segment.memory().map(|rows| rows.batch().columns()).unwrap_or_default();
         let columns = self.projection.iter().map(|place| match stored.get(*place) {
@@ -105,7 +102,6 @@ impl TableSource {
         Ok(fitted(&self.projected_schema, columns.collect::<Result<_>>()?, piece.rows)?)
     }
 
-    /// The rows of some pieces as one batch.
     fn read_together(&self, pieces: &[Piece]) -> Result<RecordBatch> {
         if let [piece] = pieces {
             return self.read(piece);
@@ -234,8 +230,7 @@ impl DataSource for TableSource {
     }
 }
 
-/// Groups successive pieces that have no more than so many rows together. Rows that came one by one lie in pieces of one
-/// row, and whoever reads pays for each batch.
+/// Groups successive pieces of at most so many rows together: whoever reads pays for each batch.
 fn together(pieces: impl Iterator<Item = Piece>, rows: usize) -> Vec<Vec<Piece>> {
     let mut groups: Vec<Vec<Piece>> = Vec::new();
     let mut room = 0;
@@ -298,7 +293,6 @@ impl Piece {
     }
 }
 
-/// The first `fetch` rows of the pieces.
 fn fetched(pieces: &[Piece], fetch: Option<usize>) -> impl Iterator<Item = Piece> {
     let mut left = fetch.unwrap_or(usize::MAX);
     pieces.iter().map_while(move |piece| {
@@ -308,8 +302,7 @@ fn fetched(pieces: &[Piece], fetch: Option<usize>) -> impl Iterator<Item = Piece
     })
 }
 
-/// Deals the first `rows` rows of the table out: as many partitions as the session wants, but none for less than a
-/// batch, and each with about the same number of rows, in the table's order. There is always one partition.
+/// Distributes the first `rows` rows in order and evenly over partitions of at least a batch each; there is always one.
 fn layout(table: &Table, rows: usize, config: &SessionConfig) -> Vec<Vec<Piece>> {
     let batch = config.batch_size().max(1);
     let partitions = rows.div_ceil(batch).clamp(1, config.target_partitions().max(1));

@@ -12,7 +12,6 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::RowSelection;
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::iter;
 use std::sync::{Arc, LazyLock};
 
@@ -47,7 +46,6 @@ pub(super) struct MemoryRows {
     columns: Vec<ColumnFacts>,
 }
 
-/// What is known of the values of a column without looking at them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ColumnFacts {
     /// Bytes of the values themselves.
@@ -55,7 +53,6 @@ pub(super) struct ColumnFacts {
     pub(super) nulls: u64,
 }
 
-/// The rows of a segment, batch by batch.
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
 
 impl Segment {
@@ -69,7 +66,6 @@ impl Segment {
         Ok(Self { id, origin: id, place, account, parts: None, lookups })
     }
 
-    /// The rows of a file without those that are deleted.
     pub(super) fn in_file(id: u64, file: StoredFile, deleted: DeletedRows, account: &Arc<Account>) -> Self {
         let (place, account) = (Place::File(file, deleted), Arc::clone(account));
         Self { id, origin: id, place, account, parts: None, lookups: Arc::default() }
@@ -136,12 +132,10 @@ impl Segment {
         Some(Some(Arc::new(left).as_rest_of(self, rows)))
     }
 
-    /// The segments that it was made of, if it was.
     pub(super) fn parts(&self) -> Option<&Arc<Parts>> {
         self.parts.as_ref()
     }
 
-    /// See the field.
     pub(super) fn origin(&self) -> u64 {
         self.origin
     }
@@ -157,8 +151,7 @@ impl Segment {
         self.parts.as_ref().map(|parts| parts.rows_beyond(origins))
     }
 
-    /// Where a stored row of another segment, which is stored with this one or of which this one was made, is among the stored rows of
-    /// this one.
+    /// Where a stored row of another segment, which has the same rows or is a part of this one, is in this one.
     pub(super) fn place_of_row(&self, other: &Self, row: u32) -> Option<u32> {
         if self.is_stored_with(other) {
             Some(row)
@@ -167,7 +160,6 @@ impl Segment {
         }
     }
 
-    /// Whether it was made of a segment and perhaps others.
     pub(super) fn is_made_of(&self, other: &Self) -> bool {
         self.parts.as_ref().is_some_and(|parts| parts.have(other.origin))
     }
@@ -187,7 +179,6 @@ impl Segment {
         self.origin == other.origin
     }
 
-    /// The same rows under a new number.
     pub(super) fn again(&self) -> Result<Self, Error> {
         let id = self.account.number();
         match &self.place {
@@ -207,7 +198,6 @@ impl Segment {
         &self.account
     }
 
-    /// What it keeps to find rows by their keys.
     pub(super) fn lookups(&self) -> &Arc<SegmentLookups> {
         &self.lookups
     }
@@ -230,7 +220,6 @@ impl Segment {
         self.stored_rows() - self.deleted().len()
     }
 
-    /// How many rows are stored, deleted ones among them.
     pub(super) fn stored_rows(&self) -> usize {
         match &self.place {
             Place::Memory(rows) => rows.rows(),
@@ -238,7 +227,6 @@ impl Segment {
         }
     }
 
-    /// Numbers of the stored rows that are deleted.
     pub(super) fn deleted(&self) -> &DeletedRows {
         static NONE: LazyLock<DeletedRows> = LazyLock::new(DeletedRows::default);
         match &self.place {
@@ -255,7 +243,6 @@ impl Segment {
         }
     }
 
-    /// The rows in the columns of `schema`.
     pub(super) fn read(&self, schema: &SchemaRef) -> Result<Batches, Error> {
         let left = self.deleted().left(self.stored_rows());
         self.read_selected(schema, BATCH_ROWS, left)
@@ -296,12 +283,7 @@ impl MemoryRows {
     }
 }
 
-impl fmt::Debug for Segment {
-    /// Without the values, which are the users' own.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Segment").field("id", &self.id).field("rows", &self.rows()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Segment { id });
 
 impl ColumnFacts {
     fn of(values: &ArrayRef) -> Self {

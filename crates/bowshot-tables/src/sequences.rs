@@ -25,7 +25,6 @@ struct Reserved {
     left: i64,
 }
 
-/// How a column is numbered.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbering {
     /// Of the column's identity.
@@ -33,12 +32,10 @@ pub struct Numbering {
     pub start: i64,
     /// From one to the next; not zero.
     pub step: i64,
-    /// Whether the numbers outlive the server.
     pub durable: bool,
 }
 
 impl Numbering {
-    /// The bound that the numbers go towards.
     fn limit(&self) -> i64 {
         if self.step > 0 { i64::MAX } else { i64::MIN }
     }
@@ -48,7 +45,6 @@ impl Numbering {
         i64::try_from(i128::from(number) + i128::from(self.step) * i128::from(count)).ok()
     }
 
-    /// How many numbers there are from this one on.
     fn remaining(&self, from: i64) -> i64 {
         let distance = i128::from(self.limit()) - i128::from(from);
         let count = distance.checked_div(i128::from(self.step)).map_or(0, |steps| steps + 1);
@@ -63,9 +59,6 @@ impl Numbering {
 
 impl TableStore {
     /// Gives so many numbers, and tells the first. Blocks where it writes to disk.
-    ///
-    /// # Errors
-    /// `Exhausted` when there are not so many; when the disk fails.
     pub fn next_numbers(&self, numbering: &Numbering, count: usize) -> Result<i64, Error> {
         let count = i64::try_from(count).map_err(|_| numbering.exhausted())?;
         let mut all = self.numbers().0.lock();
@@ -91,9 +84,6 @@ impl TableStore {
     }
 
     /// Lets the numbers go on with this one, whatever was given before; `None` for no more.
-    ///
-    /// # Errors
-    /// When the disk fails.
     pub fn set_numbers(&self, numbering: &Numbering, next: Option<i64>) -> Result<(), Error> {
         let mut all = self.numbers().0.lock();
         let reserved = self.reserve(numbering, next, 0)?;

@@ -9,25 +9,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a name in a schema stands for.
 #[derive(Debug, Clone)]
 pub enum Entry {
-    /// A table with its rows.
     Table(Arc<Table>),
     View(Arc<View>),
-    /// Files under a name.
     External(Arc<External>),
     /// One that the catalog has and that cannot be read.
     Broken(Arc<Broken>),
 }
 
-/// A view: its text, and the names that unqualified names in it stand for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Tells the view from all others, also from earlier ones of the same name.
     #[serde(skip)]
     pub id: Uuid,
-    /// The query, as it was written.
     pub sql: String,
     /// Name of the dialect that it is written in, which is not always that of whoever reads it.
     #[serde(default = "first_dialect")]
@@ -38,7 +33,6 @@ pub struct View {
     pub default_schema: String,
     /// Names of the columns; empty: those of the query.
     pub columns: Vec<String>,
-    /// What the user says about the view.
     pub comment: Option<String>,
 }
 
@@ -56,7 +50,6 @@ pub struct Snapshot {
     notes: Arc<Notes>,
 }
 
-/// The catalog and the schema that are always there.
 #[derive(Debug)]
 pub(super) struct Defaults {
     pub(super) catalog: String,
@@ -89,7 +82,6 @@ impl Snapshot {
         Self::restored(defaults, BTreeMap::new(), Notes::default())
     }
 
-    /// What was there when the server ended.
     pub(super) fn restored(
         defaults: Defaults,
         catalogs: BTreeMap<String, Arc<CatalogState>>,
@@ -109,12 +101,10 @@ impl Snapshot {
         self
     }
 
-    /// The notes that belong to it.
     pub fn notes(&self) -> &Arc<Notes> {
         &self.notes
     }
 
-    /// The same with other notes; `None` takes one out.
     pub fn with_notes(
         &self,
         changes: impl IntoIterator<Item = (String, Option<String>)>,
@@ -220,7 +210,6 @@ impl Snapshot {
         (!view.sources.is_empty()).then(|| view.sources.iter().all(shows))
     }
 
-    /// The table of this id, whatever its name is.
     pub fn table(&self, id: Uuid) -> Option<&Arc<Table>> {
         let schemas = self.catalogs.values().flat_map(|catalog| catalog.schemas.values());
         schemas.flat_map(|schema| schema.entries.values()).find_map(|entry| match entry {
@@ -229,7 +218,6 @@ impl Snapshot {
         })
     }
 
-    /// The materialized views that commits refresh.
     pub fn commit_views(&self) -> Vec<(EntryName, Arc<Table>)> {
         let is_one =
             |table: &Table| table.definition().materialized.as_ref().is_some_and(|view| view.on_commit);
@@ -247,7 +235,6 @@ impl Snapshot {
         })
     }
 
-    /// What cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = (EntryName, &Arc<Broken>)> {
         self.entries(|entry| match entry {
             Entry::Broken(broken) => Some(broken),
@@ -260,7 +247,6 @@ impl Snapshot {
         self.version
     }
 
-    /// Names of the catalogs, sorted.
     pub fn catalogs(&self) -> Vec<String> {
         self.catalogs.keys().cloned().collect()
     }
@@ -278,12 +264,10 @@ impl Snapshot {
         })
     }
 
-    /// Whether there is such a catalog.
     pub fn has_catalog(&self, catalog: &str) -> bool {
         self.catalogs.contains_key(catalog)
     }
 
-    /// Whether there is such a schema.
     pub fn has_schema(&self, catalog: &str, schema: &str) -> bool {
         self.schema(catalog, schema).is_some()
     }
@@ -293,7 +277,6 @@ impl Snapshot {
         self.schema(catalog, schema).map_or_else(Vec::new, |schema| schema.entries.keys().cloned().collect())
     }
 
-    /// The table or view of this name.
     pub fn entry(&self, name: &EntryName) -> Option<&Entry> {
         self.schema(&name.catalog, &name.schema)?.entries.get(&name.name)
     }
@@ -310,8 +293,7 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Drops a catalog, but never the default one. Without `cascade` it may hold only the schema that it was made
-    /// with, and that empty.
+    /// Drops a catalog, but never the default one. Without `cascade` it may hold only its first schema, empty.
     pub fn drop_catalog(&self, name: &str, cascade: bool) -> Result<Self, Error> {
         let Some(catalog) = self.catalogs.get(name) else {
             return Err(Error::Missing { what: What::Catalog, name: name.to_owned() });
@@ -330,7 +312,6 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Makes an empty schema in a catalog.
     pub fn create_schema(&self, catalog: &str, name: &str) -> Result<Self, Error> {
         if self.has_schema(catalog, name) {
             return Err(Error::Exists { what: What::Schema, name: format!("{catalog}.{name}") });
@@ -367,7 +348,6 @@ impl Snapshot {
         Ok(changed)
     }
 
-    /// Drops the table or view of this name.
     pub fn without_entry(&self, name: &EntryName) -> Result<Self, Error> {
         let mut changed = self.clone();
         match changed.schema_mut(name)?.entries.remove(&name.name) {

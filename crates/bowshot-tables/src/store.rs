@@ -41,7 +41,6 @@ const FEW_BYTES: usize = 256 << 10;
 pub struct TableStore {
     /// Locked for an instant, also by writers.
     head: RwLock<Arc<Snapshot>>,
-    /// Commits that wait for their turn.
     waiting: CommitQueue<Request>,
     /// Held by the commit that is merging for all that wait, and by whoever keeps commits out.
     pub(super) turn: Mutex<()>,
@@ -53,7 +52,6 @@ pub struct TableStore {
     view_usages: ViewUsages,
 }
 
-/// What a store has that outlives the server.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) catalog: Catalog,
@@ -61,7 +59,6 @@ pub(super) struct Folder {
     pub(super) keeper: Keeper,
 }
 
-/// A commit and what became of it.
 #[derive(Debug)]
 struct Request {
     base: Arc<Snapshot>,
@@ -71,7 +68,6 @@ struct Request {
     outcome: Mutex<Option<Result<Arc<Snapshot>, Error>>>,
 }
 
-/// Settings of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// Catalog of names that do not say theirs; always there.
@@ -82,7 +78,6 @@ pub struct StoreOptions {
     pub memory_bytes: u64,
     /// File handles kept open for durable tables.
     pub max_open_files: usize,
-    /// Where decoded columns of durable tables are kept.
     pub columns: Arc<ColumnCache>,
     /// Where the files of durable tables are, if that is not the data folder.
     pub place: Option<TablesPlace>,
@@ -154,8 +149,7 @@ impl TableStore {
         Arc::clone(&self.head.read())
     }
 
-    /// The newest committed notes as texts, for as long as the store is there. A function, so that whatever reads secrets among
-    /// them does not hold the store.
+    /// The newest committed notes, as a function that does not hold the store.
     pub fn newest_texts(
         self: &Arc<Self>,
     ) -> impl Fn() -> Option<Arc<BTreeMap<String, String>>> + Send + Sync + use<> {
@@ -168,12 +162,10 @@ impl TableStore {
         self.folder.as_ref().map(|folder| folder.catalog.opening()).unwrap_or_default()
     }
 
-    /// The files of models, which last as long as durable tables do.
     pub fn model_files(&self) -> &ModelFiles {
         &self.model_files
     }
 
-    /// Notes how the server's own refresh of a materialized view has ended.
     pub fn note_refresh(&self, view: Uuid, error: Option<String>) {
         self.refresh_failures.note(view, error);
     }
@@ -183,22 +175,18 @@ impl TableStore {
         self.refresh_failures.of(view)
     }
 
-    /// Notes that a query was answered from a materialized view that it does not name.
     pub fn note_answer(&self, view: Uuid) {
         self.view_usages.note(view, |usage| usage.answered += 1);
     }
 
-    /// Notes that the server makes a materialized view by itself.
     pub fn note_made(&self, view: Uuid) {
         self.view_usages.note(view, |usage| usage.by_server = true);
     }
 
-    /// What a materialized view was used for since the server started.
     pub fn view_usage(&self, view: Uuid) -> ViewUsage {
         self.view_usages.of(view)
     }
 
-    /// Forgets the views that are no more.
     pub fn forget_dropped_views(&self) {
         let snapshot = self.snapshot();
         let views = snapshot.tables().filter(|(_, table)| table.definition().materialized.is_some());
@@ -206,13 +194,11 @@ impl TableStore {
         self.view_usages.retain(|view| views.contains(&view));
     }
 
-    /// Whether tables can be durable.
     pub fn has_folder(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// Copies the rows into the store's memory, where they stay until the last user of the segment drops it. Fails
-    /// with [`Error::Full`] at the limit of memory.
+    /// Copies the rows into memory of the store. Fails with [`Error::Full`] at the limit.
     pub fn segment(&self, rows: &RecordBatch) -> Result<Arc<Segment>, Error> {
         self.in_memory_segment(owned(rows)?)
     }
@@ -412,7 +398,7 @@ impl TableStore {
             {
                 let all = few.into_iter().map(Ok).chain(rows);
                 let file = write_file(&folder.disk, table, all)?;
-                return Ok(file.map(|file| self.file_segment(file)));
+                return Ok(file.map(|file| Arc::new(self.whole_file(file))));
             }
         }
         let rows = match few.as_slice() {
@@ -425,10 +411,6 @@ impl TableStore {
     /// A segment in memory of rows that are the store's own already.
     pub(super) fn in_memory_segment(&self, rows: RecordBatch) -> Result<Arc<Segment>, Error> {
         Ok(Arc::new(Segment::in_memory(self.account.number(), rows, &self.account)?))
-    }
-
-    pub(super) fn file_segment(&self, file: StoredFile) -> Arc<Segment> {
-        Arc::new(self.whole_file(file))
     }
 
     fn whole_file(&self, file: StoredFile) -> Segment {
@@ -462,7 +444,6 @@ fn merge_and_check(sides: &Sides<'_, Snapshot>, reads: &Reads) -> Result<Snapsho
     Ok(merged)
 }
 
-/// Who looks after the folder. Of tables in a store nobody knows yet what is there.
 fn kept(disk: &Disk, head: &Snapshot, leftovers: &Leftovers) -> Keeper {
     let Some(bucket) = disk.bucket() else { return Keeper::default() };
     if leftovers.is_doubtful() {

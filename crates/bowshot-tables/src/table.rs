@@ -44,7 +44,6 @@ pub(super) struct Edits {
 }
 
 impl Table {
-    /// A table without rows, with a new random id.
     pub fn new(definition: Definition) -> Self {
         Self::with_id(Uuid::new_v4(), definition)
     }
@@ -55,7 +54,6 @@ impl Table {
         Self { id, definition, schema, segments, rows: 0, bytes: 0, version: 0, changed_version: None, edits }
     }
 
-    /// A table as the catalog has it.
     pub(super) fn restored(
         id: Uuid,
         definition: Definition,
@@ -70,12 +68,10 @@ impl Table {
         self.id
     }
 
-    /// Columns and constraints.
     pub fn definition(&self) -> &Arc<Definition> {
         &self.definition
     }
 
-    /// The Arrow schema of the columns, made once.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -103,8 +99,7 @@ impl Table {
         self.version
     }
 
-    /// Whether this committed state still has the rows and columns that it had in a version: background maintenance makes
-    /// versions that change neither.
+    /// Whether this committed state has the rows and columns of a version: background maintenance changes neither.
     pub fn has_rows_of(&self, version: u64) -> bool {
         self.changed_version.is_some_and(|changed| changed <= version && version <= self.version)
     }
@@ -128,8 +123,7 @@ impl Table {
         })
     }
 
-    /// The rows and then those of `segments`, whose columns must have the types of the table's columns; a scan of
-    /// other ones fails. Empty segments are left out.
+    /// The rows and then those of `segments`, whose columns must have the types of the table. Empty segments are left out.
     pub fn append(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut appended = self.clone();
         for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
@@ -140,7 +134,6 @@ impl Table {
         appended
     }
 
-    /// The table without its rows.
     pub fn truncate(&self) -> Self {
         self.with_segments(Vec::new()).with_deleted(self.rows)
     }
@@ -170,7 +163,6 @@ impl Table {
         Ok((left.with_deleted(gone), gone))
     }
 
-    /// The rows of a segment but those that are stored at these numbers.
     fn filtered(
         &self,
         store: &Arc<TableStore>,
@@ -255,8 +247,7 @@ impl Table {
         Ok(fitted(&self.schema, made.columns().to_vec(), made.num_rows())?)
     }
 
-    /// The numbers of the segments, in their order. A segment never changes, and no other one of the store ever has its
-    /// number, once it is committed.
+    /// The numbers of the segments, in order. A committed segment never changes, and its number is not used again.
     pub fn segment_ids(&self) -> Vec<u64> {
         self.segments.iter().map(|segment| segment.id()).collect()
     }
@@ -290,8 +281,7 @@ impl Table {
         self.with_segments(rows.collect())
     }
 
-    /// Whether no row at these addresses of an earlier state has been changed since. Rows that were only moved are found again, unless
-    /// too much has become of them.
+    /// Whether no row at these addresses of an earlier state has changed since. Moved rows are found again, within limits.
     pub fn has_rows_at(&self, addresses: &[u64], earlier: &Self) -> bool {
         addresses.iter().all(|address| {
             let (position, row) = split(*address);
@@ -322,7 +312,6 @@ impl Table {
         provider.downcast_ref::<TableRows>().map(TableRows::table)
     }
 
-    /// The rows as a table for DataFusion.
     pub fn provider(self: &Arc<Self>) -> Arc<dyn TableProvider> {
         Arc::new(TableRows::new(Arc::clone(self)))
     }
@@ -333,7 +322,6 @@ impl Table {
         Arc::new(TableRows::addressed(Arc::clone(self), column))
     }
 
-    /// The same table with other rows.
     pub(super) fn with_segments(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut changed =
             Self { segments: Vec::with_capacity(segments.len()), rows: 0, bytes: 0, ..self.clone() };
@@ -376,12 +364,10 @@ impl Table {
         &self.segments
     }
 
-    /// Whether rows are deleted whose files still have them.
     pub(super) fn has_deleted_rows(&self) -> bool {
         self.segments.iter().any(|segment| !segment.deleted().is_empty())
     }
 
-    /// Where the files are, if the table has some.
     pub(super) fn disk(&self) -> Option<&Disk> {
         self.segments.iter().find_map(|segment| segment.file()).map(StoredFile::disk)
     }
@@ -464,7 +450,6 @@ fn on_threads<T: Send, R: Send>(threads: usize, items: Vec<T>, work: impl Fn(T) 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The address of a row: position of the segment in the table, row in the segment.
 pub(super) fn address(position: usize, row: usize) -> u64 {
     ((position as u64) << 32) | row as u64
 }

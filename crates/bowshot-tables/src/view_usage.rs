@@ -9,14 +9,11 @@ use uuid::Uuid;
 /// Views that are known; there are no more tables than entries of a store.
 const MAX_VIEWS: usize = 10_000;
 
-/// What is known of the use of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ViewUsage {
-    /// Queries that were answered from it.
     pub answered: u64,
     /// When it answered the last one, or was made by the server.
     pub last: Option<SystemTime>,
-    /// Whether the server has made it, and may drop it.
     pub by_server: bool,
 }
 
@@ -37,7 +34,6 @@ impl ViewUsages {
         self.0.lock().get(&view).copied().unwrap_or_default()
     }
 
-    /// Forgets all but these.
     pub(super) fn retain(&self, is_there: impl Fn(Uuid) -> bool) {
         self.0.lock().retain(|view, _| is_there(*view));
     }

@@ -13,13 +13,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Rows below which batches are united before they become a segment in memory: a scan pays for each.
 const SMALL_ROWS: usize = 8 << 10;
-/// Rows of a file.
 const FILE_ROWS: usize = 1 << 20;
-/// Bytes in memory of the rows of a file.
 const FILE_BYTES: usize = 128 << 20;
 /// Bytes of few rows that are a segment all the same: the memory of tables is counted by segments.
 const SMALL_BYTES: usize = 16 << 20;
-/// Files that are written at the same time, at most.
 const MAX_RUNNING: usize = 4;
 
 /// See the module. Whatever it has made goes with it, unless [`SegmentWriter::finish`] hands it out.
@@ -38,7 +35,6 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Rows for this table. To be used within a runtime.
     pub fn new(store: &Arc<TableStore>, table: &Arc<Table>) -> Self {
         Self {
             store: Arc::clone(store),
@@ -59,12 +55,10 @@ impl SegmentWriter {
         Self { exclusive: true, ..self }
     }
 
-    /// The table that the rows are for.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// Rows taken so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -97,7 +91,6 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// The segments of all rows, in their order.
     pub async fn finish(mut self) -> Result<Vec<Arc<Segment>>, Error> {
         if self.table.definition().is_durable() {
             if self.collected_rows > 0 {

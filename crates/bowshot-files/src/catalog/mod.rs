@@ -20,7 +20,7 @@ use bowshot_formats::read_options::ReadOptions;
 use bowshot_formats::rejects::Reject;
 use bowshot_formats::snapshot_file::SnapshotFile;
 use bowshot_formats::snapshot_store::SnapshotStore;
-use bowshot_formats::table_summary::{RejectedLine, TableSummary};
+use bowshot_formats::table_summary::TableSummary;
 use bowshot_lakehouse::{DuckLake, delta};
 use bowshot_object_store::secrets::{InForce, same};
 use bowshot_object_store::{Error, Remotes, is_remote, pause};
@@ -428,16 +428,9 @@ pub fn file_catalog(schema: &dyn SchemaProvider) -> Option<&Arc<FileCatalog>> {
     schema.downcast_ref::<FileSchema>().map(|files| &files.0)
 }
 
-fn rejected(file: &SnapshotFile) -> Vec<RejectedLine> {
+fn rejected(file: &SnapshotFile) -> Vec<(PathBuf, Reject)> {
     let path = file.data.path();
-    let of_file = |reject: Reject| RejectedLine {
-        path: path.to_path_buf(),
-        line: reject.line,
-        column: reject.column,
-        value: reject.value,
-        reason: reject.reason,
-    };
-    file.facts.rejects().into_iter().map(of_file).collect()
+    file.facts.rejects().into_iter().map(|reject| (path.to_path_buf(), reject)).collect()
 }
 
 #[derive(Debug)]

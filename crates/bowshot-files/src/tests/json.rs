@@ -28,7 +28,7 @@ async fn values_that_lose_nothing_are_taken() {
     assert_eq!(world.value("select sum(a) from t").await, "7");
     assert_eq!(world.value("select count(*) from t").await, "3");
     let rejects = &tokio::task::block_in_place(|| world.catalog.describe())[0].rejects;
-    assert_eq!(rejects.iter().map(|reject| reject.line).collect::<Vec<_>>(), [4]);
+    assert_eq!(rejects.iter().map(|(_, reject)| reject.line).collect::<Vec<_>>(), [4]);
     let world = with_options(&path, "columns=b:DOUBLE,other:DATE");
     assert_eq!(world.types("t").await, "b Float64, other Date32");
     assert_eq!(world.value("select count(b) from t").await, "3");

@@ -8,7 +8,6 @@ use std::io::{self, Cursor, Read};
 /// Bytes of the check that Snappy's blocks end with.
 const CHECK_BYTES: usize = 4;
 
-/// How blocks are packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Plain,
@@ -20,7 +19,6 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// By its name in the header.
     pub(super) fn of(name: Option<&[u8]>) -> io::Result<Self> {
         match name {
             None | Some(b"null" | b"") => Ok(Self::Plain),

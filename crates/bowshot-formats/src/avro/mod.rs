@@ -44,7 +44,6 @@ const MAX_WHOLE_BYTES: usize = 256 << 20;
 /// How many times a block's limit its values of one length may take, which take that also where they are NULL.
 const MAX_FIXED_GROWTH: u64 = 4;
 
-/// Reads the header.
 pub fn facts(file: &Arc<DataFile>) -> Result<FileFacts, Error> {
     let blocks = Blocks::open(file, None)?;
     let header = Cursor::new(blocks.header.start.as_slice());
@@ -63,7 +62,6 @@ pub fn all_rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, E
     iter::from_fn(|| blocks.batch().transpose()).collect()
 }
 
-/// The rows of one file.
 pub fn open(file: &Arc<DataFile>, facts: &FileFacts, request: &Request) -> Result<Batches, Error> {
     let mut taken = request.positions_in(&facts.columns);
     // Without any column the reader would lose the number of rows; one column is enough to keep it.
@@ -88,7 +86,6 @@ struct Blocks {
     left_bytes: usize,
 }
 
-/// What comes before the first block.
 struct Header {
     /// The header that the same blocks have unpacked, for the reader.
     start: Vec<u8>,
@@ -98,7 +95,6 @@ struct Header {
     mark: Vec<u8>,
 }
 
-/// The rows of a block, and how many they are.
 struct Block {
     rows: usize,
     bytes: Vec<u8>,

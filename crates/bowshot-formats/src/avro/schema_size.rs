@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 /// Types, each counted wherever its name stands.
 const MAX_TYPES: u64 = 10_000;
-/// Levels of types within types.
 const MAX_LEVELS: u64 = 64;
 /// Bytes of names, descriptions and the like, counted as often.
 const MAX_TEXT_BYTES: u64 = 16 << 20;
@@ -68,9 +67,6 @@ impl Weight {
 }
 
 /// The weight of a schema.
-///
-/// # Errors
-/// Says what is too much, or no schema.
 pub(super) fn weigh(schema: &Value) -> Result<Weight, String> {
     Scales::default().weigh(schema)?.check()
 }
@@ -152,7 +148,6 @@ fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Bytes of what a type or a field says besides its types.
 fn text_bytes(schema: &Value) -> u64 {
     let length = |text: &str| text.len() as u64;
     match schema {

@@ -18,18 +18,15 @@ use std::sync::Arc;
 pub(crate) enum Nulls {
     /// The empty text, and in columns that are no text also the words for nothing.
     Usual,
-    /// These.
     Listed(Vec<Vec<u8>>),
 }
 
 impl Nulls {
-    /// Whether a text was named as one that is null.
     pub(super) fn lists(&self, text: &[u8]) -> bool {
         matches!(self, Self::Listed(listed) if listed.iter().any(|null| null == text))
     }
 }
 
-/// A column of a file on its way to a type.
 pub(super) struct Column {
     values: Values,
     notation: Notation,
@@ -128,7 +125,6 @@ impl Column {
         .is_some()
     }
 
-    /// Whether a value can be taken, without taking it.
     pub(super) fn takes(&self, text: &[u8]) -> bool {
         let is_text = matches!(self.values, Values::Text(_));
         let text = if is_text { text } else { text.trim_ascii() };
@@ -228,7 +224,6 @@ impl Column {
     }
 }
 
-/// A decimal number without loss.
 fn huge(text: &[u8], scale: i8, notation: &Notation) -> Option<i128> {
     match scale {
         0 => values::huge(text),
@@ -236,7 +231,6 @@ fn huge(text: &[u8], scale: i8, notation: &Notation) -> Option<i128> {
     }
 }
 
-/// Why a column is no array.
 #[derive(Debug)]
 pub(crate) struct Wrong {
     pub row: usize,

@@ -4,7 +4,6 @@ use super::sniff::NO_DELIMITER;
 use encoding_rs::Encoding;
 use std::fmt;
 
-/// What tells the records and values of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
     pub delimiter: u8,

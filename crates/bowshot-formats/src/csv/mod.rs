@@ -106,7 +106,6 @@ impl CsvFacts {
     }
 }
 
-/// Looks at the first rows of a file.
 pub fn facts(
     file: &Arc<DataFile>,
     kind: &Kind,
@@ -181,7 +180,6 @@ pub fn facts(
     Ok(FileFacts { columns, rows, detail: Detail::Csv(Arc::new(facts)) })
 }
 
-/// The rows of one file, or of the lines that begin in a range of it.
 pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> Result<Batches, Error> {
     let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {
@@ -194,8 +192,8 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
     let fault = text.fault();
     let mut bytes = text.into_bytes();
     if start == 0 {
-        skip_bytes(&mut bytes, facts.preamble.mark_bytes)
-            .map_err(|error| Error::corrupt(file.path(), error))?;
+        let mark = bytes.read_exact(&mut vec![0; facts.preamble.mark_bytes]);
+        mark.map_err(|error| Error::corrupt(file.path(), error))?;
     }
     let bytes = match facts.preamble.encoding {
         Some(encoding) => Box::new(Transcoded::new(bytes, encoding)) as Box<dyn Read + Send>,
@@ -208,7 +206,7 @@ pub fn open(file: &Arc<DataFile>, facts: &Arc<CsvFacts>, request: &Request) -> R
         _ => Ok(()),
     };
     if facts.names.len() == 1 {
-        reader = reader.with_blank_rows();
+        reader.blank_rows = true;
     }
     let mut rows = Rows::new(file, facts, (reader, fault, start), request);
     match begun {
@@ -252,11 +250,6 @@ fn begin(reader: &mut RecordReader, skip: u64, header: bool) -> Result<(), Troub
     Ok(())
 }
 
-fn skip_bytes(bytes: &mut dyn Read, count: usize) -> std::io::Result<()> {
-    let mut mark = vec![0; count];
-    bytes.read_exact(&mut mark)
-}
-
 fn nulls(options: &ReadOptions) -> Arc<Nulls> {
     Arc::new(match &options.nulls {
         None => Nulls::Usual,
@@ -264,7 +257,6 @@ fn nulls(options: &ReadOptions) -> Arc<Nulls> {
     })
 }
 
-/// A text as UTF-8, and what it was.
 struct Opened {
     bytes: Box<dyn Read + Send>,
     fault: Arc<OnceLock<Error>>,
@@ -320,7 +312,6 @@ impl Opened {
     }
 }
 
-/// What the first rows show.
 struct Sampled {
     guesses: Vec<Guess>,
     nulls: Arc<Nulls>,

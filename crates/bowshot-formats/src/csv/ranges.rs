@@ -6,8 +6,7 @@ use bowshot_object_store::Error;
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
-/// Whether a quoted value spans lines, which forbids cutting the file into ranges. Reads the whole file once, at the
-/// speed of a search for quotes.
+/// Whether a quoted value spans lines, so that the file cannot be cut into ranges. Reads the whole file once.
 pub(crate) fn quoted_newlines(file: &Arc<DataFile>, dialect: &Dialect) -> Result<bool, Error> {
     let Some(quote) = dialect.quote else { return Ok(false) };
     let reader = file.reader(0);

@@ -7,7 +7,6 @@ use std::io::{self, Read};
 
 const FIRST_BYTES: usize = 256 << 10;
 
-/// Why there is no record.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Reading(io::Error),
@@ -30,7 +29,7 @@ pub(crate) struct RecordReader {
     /// Bytes of the text before the buffer.
     passed: u64,
     /// Whether a line without anything is a record, as it is in a table of one column.
-    blank_rows: bool,
+    pub(super) blank_rows: bool,
     /// Whether there was a record: empty lines above the first are none.
     begun: bool,
     max_line_bytes: usize,
@@ -150,23 +149,14 @@ impl RecordReader {
         self.record.is_quoted(place)
     }
 
-    /// Values of the record.
     pub(super) fn len(&self) -> usize {
         self.record.len()
     }
 
-    /// Lines before the record.
     pub(crate) fn lines_before(&self) -> u64 {
         self.before
     }
 
-    /// From here on empty lines behind a record are records.
-    pub(crate) fn with_blank_rows(mut self) -> Self {
-        self.blank_rows = true;
-        self
-    }
-
-    /// Bytes of the text up to the end of the record.
     pub(super) fn position(&self) -> u64 {
         self.passed + self.at as u64
     }

@@ -6,7 +6,6 @@
 
 use super::dialect::Dialect;
 
-/// Where the values of one record are.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     values: Vec<Span>,
@@ -14,7 +13,6 @@ pub(super) struct Record {
     unescaped: Vec<u8>,
     /// Values with characters behind their closing quote.
     pub(crate) odd: usize,
-    /// Lines that the record takes.
     pub lines: u64,
 }
 
@@ -63,7 +61,6 @@ pub(crate) enum Step {
     Broken(Fault),
 }
 
-/// Why a record cannot be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A quoted value has no closing quote.
@@ -118,7 +115,6 @@ impl Text<'_> {
         }
     }
 
-    /// Where the line behind this one begins.
     pub(super) fn line(&self, start: usize) -> Option<usize> {
         let rest = self.bytes.get(start..)?;
         match memchr::memchr(self.dialect.line_end, rest) {
@@ -259,8 +255,7 @@ impl Text<'_> {
     }
 }
 
-/// Where one of two bytes comes first. Values are short: eight bytes at a time are sooner through with one than a search that is
-/// made for long texts has begun.
+/// Where one of two bytes comes first. Values are short: eight bytes at a time beat a search that is made for long texts.
 fn first_of(bytes: &[u8], (one, other): (u8, u8)) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

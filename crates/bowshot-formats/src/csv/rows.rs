@@ -24,8 +24,7 @@ pub(super) struct Rows {
     pub(super) fault: Arc<OnceLock<Error>>,
     line_numbers: LineNumbers,
     columns: Vec<(usize, Column)>,
-    /// Columns that nobody asks for, or in another type than this file's own: a line that is left out for one of them is left out
-    /// of every statement.
+    /// Columns that are only checked: a line that is left out for one of them is left out of every statement.
     checked: Vec<(usize, Column)>,
     schema: SchemaRef,
     batch_rows: usize,
@@ -108,7 +107,6 @@ impl Rows {
         }
     }
 
-    /// Takes the record into the columns.
     fn take(&mut self) -> Result<(), Error> {
         let width = self.facts.names.len();
         if self.reader.len() > width || self.facts.options.exact {
@@ -249,7 +247,6 @@ pub(super) fn explain(file: &DataFile, fault: &OnceLock<Error>, trouble: &Troubl
     }
 }
 
-/// Names as a table has them.
 pub(super) fn names(found: &[String]) -> Vec<String> {
     header::usable(found)
 }

@@ -6,7 +6,6 @@ use super::header::{self, Head};
 use super::record::{Fault, Record, Step, Text};
 use crate::read_options::{ReadOptions, Said};
 
-/// Records that are looked at.
 const MAX_RECORDS: usize = 1_000;
 /// Lines above the header that may be titles.
 const MAX_TITLES: usize = 50;
@@ -14,7 +13,6 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Separates nothing: no text in UTF-8 has it.
 pub(crate) const NO_DELIMITER: u8 = 0xff;
 
-/// How a text is written, as far as its beginning tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Sniffed {
     pub dialect: Dialect,
@@ -38,7 +36,6 @@ pub(crate) struct Doubtful {
     pub columns: usize,
 }
 
-/// The beginning of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample<'a> {
     pub bytes: &'a [u8],
@@ -58,7 +55,6 @@ impl Row {
     }
 }
 
-/// What one way to read the text gives.
 struct Survey {
     dialect: Dialect,
     rows: Vec<Row>,

@@ -40,7 +40,6 @@ enum Candidate {
     Stamp(DateOrder),
 }
 
-/// What is known of a column so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Guess {
     alive: Vec<Candidate>,
@@ -70,7 +69,6 @@ pub struct Habits {
     semicolon_separates: bool,
 }
 
-/// The type of a column, how its values are written, and what of it was a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Typed {
     pub data_type: DataType,
@@ -134,7 +132,9 @@ impl Guess {
             }
             Candidate::Huge => !self.padded && values::huge(text).is_some(),
             Candidate::Float => self.float(text, given),
-            Candidate::Comma => !self.padded && decimal_comma(text),
+            Candidate::Comma => {
+                !self.padded && keeps_float(text, &Notation { decimal: b',', ..Notation::default() })
+            }
             Candidate::CommaGroups => self.groups(text, b',', b'.'),
             Candidate::PointGroups => self.groups(text, b'.', b','),
             Candidate::Date(order) => values::date(text, &ordered(given, order)).is_some(),
@@ -188,7 +188,6 @@ impl Guess {
         self.values > 0 && (order && habits.order.is_none() || sign && !habits.commas && !habits.points)
     }
 
-    /// The type, with regard to the habits of the file.
     pub(super) fn finish(&self, habits: &Habits) -> Typed {
         let text = |note: Option<&str>| self.typed(DataType::Utf8, note.map(str::to_owned));
         if self.values == 0 {
@@ -331,11 +330,6 @@ impl Habits {
         let (commas, points) = (signs.commas, signs.points);
         Self { commas, points, order: self.order.or(others.order), ..self }
     }
-}
-
-fn decimal_comma(text: &[u8]) -> bool {
-    let notation = Notation { decimal: b',', ..Notation::default() };
-    keeps_float(text, &notation)
 }
 
 /// Whether a text is a floating-point number that gives it back, if it is a whole one.

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// In which order a date names its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DateOrder {
     #[default]
@@ -31,24 +30,17 @@ impl DateOrder {
     }
 }
 
-/// How the values of a column are written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notation {
-    pub decimal: u8,
-    pub thousands: Option<u8>,
-    pub order: DateOrder,
-    pub(crate) date_format: Option<String>,
-    pub(crate) stamp_format: Option<String>,
-}
-
-impl Default for Notation {
-    fn default() -> Self {
-        let (thousands, date_format, stamp_format) = (None, None, None);
-        Self { decimal: b'.', thousands, order: DateOrder::Ymd, date_format, stamp_format }
+bowshot_api::defaults! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Notation {
+        pub decimal: u8 = b'.',
+        pub thousands: Option<u8> = None,
+        pub order: DateOrder = DateOrder::Ymd,
+        pub(crate) date_format: Option<String> = None,
+        pub(crate) stamp_format: Option<String> = None,
     }
 }
 
-/// A point in time as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub seconds: i64,
@@ -113,7 +105,6 @@ pub fn integer(text: &[u8], thousands: Option<u8>) -> Option<i64> {
     if negative { Some(value) } else { value.checked_neg() }
 }
 
-/// A whole number of at most 38 digits.
 pub(crate) fn huge(text: &[u8]) -> Option<i128> {
     let (negative, digits) = sign(text);
     let all = !digits.is_empty() && digits.len() <= 38 && digits.iter().all(u8::is_ascii_digit);

@@ -38,7 +38,6 @@ struct Listed {
 }
 
 impl ColumnCache {
-    /// A cache that keeps at most so many bytes.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
         let counters_limit = limit_bytes / COUNTERS_SHARE;
         Arc::new(Self {
@@ -65,8 +64,7 @@ impl ColumnCache {
         u32::try_from(self.started.elapsed().as_secs() / HALF_LIFE.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// Room for a chunk that is so hot. Others give way only if they are clearly colder: a scan of more than fits, again
-    /// and again, finds a part of it kept instead of driving out what it needs next.
+    /// Room for a chunk of this heat. Only clearly colder ones give way, so that a scan of more than fits finds a part kept.
     pub(super) fn reserve(self: &Arc<Self>, bytes: u64, heat: u8) -> Option<Reservation> {
         let fits = add(&self.used, bytes, self.limit)
             || (bytes <= self.limit && self.make_room(bytes, heat) && add(&self.used, bytes, self.limit));
@@ -149,7 +147,6 @@ fn add(used: &AtomicU64, bytes: u64, limit: u64) -> bool {
     used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
 }
 
-/// How often something was used lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heat {
     uses: u8,

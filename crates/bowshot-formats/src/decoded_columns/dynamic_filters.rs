@@ -51,7 +51,6 @@ fn is_exact(data_type: &DataType) -> bool {
     }
 }
 
-/// How well conditions did so far, in one run of batches.
 #[derive(Debug)]
 pub(super) struct Learned {
     conditions: Vec<Condition>,
@@ -131,8 +130,7 @@ impl Learned {
 }
 
 impl Condition {
-    /// Which rows pass; `None` if it was of no use lately and is not tried `anew`. A condition that fails says nothing: the
-    /// join above decides anyway.
+    /// Which rows pass; `None` if it was of no use lately and is not tried `anew`, or if it fails: the join above decides.
     fn passing(&mut self, rows: &RecordBatch, anew: bool) -> Option<BooleanArray> {
         let mask = if anew || self.idle.is_due() { self.mask(rows) } else { None };
         let most = rows.num_rows() - rows.num_rows() / STAYING_SHARE;

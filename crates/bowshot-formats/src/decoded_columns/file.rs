@@ -5,7 +5,6 @@ use super::packed::Piece;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
 use std::sync::Arc;
 
 /// What counting the uses of a chunk takes, in the table and around it.
@@ -16,7 +15,6 @@ const WORTH: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ChunkId {
     pub(super) group: u32,
-    /// Place of the column in the file.
     pub(super) column: u32,
 }
 
@@ -55,8 +53,7 @@ impl FileColumns {
         Arc::new(Self { cache: Arc::clone(cache), chunks: Mutex::default() })
     }
 
-    /// Whether a scan should take the way through the cache for this chunk: its values are kept, or this will be the use
-    /// that keeps them.
+    /// Whether a scan should use the cache for this chunk: its values are kept, or will be by this use.
     pub(super) fn is_of_use(&self, id: ChunkId) -> bool {
         self.chunks.lock().get(&id).is_some_and(|chunk| match chunk.content {
             Content::Kept(..) => true,
@@ -163,11 +160,7 @@ impl Drop for FileColumns {
     }
 }
 
-impl fmt::Debug for FileColumns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileColumns").field("known", &self.chunks.lock().len()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(FileColumns {});
 
 /// A chunk that is being read to be kept. Dropping it unfinished leaves the chunk as it was.
 pub(super) struct Filling {
@@ -179,7 +172,6 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Whether there is room for so many bytes.
     pub(super) fn fits(&mut self, bytes: u64) -> bool {
         let Some(reservation) = &mut self.reservation else { return false };
         // A quarter more at a time where there is that much, so that not every piece takes this way.

@@ -17,11 +17,9 @@ use std::sync::Arc;
 const MAX_TEXTS: usize = 256;
 /// Bytes of a text that is copied together with what is behind it.
 const SHORT: usize = 16;
-/// Texts are packed if they take at least so many times as much otherwise: putting them together again takes longer than
-/// reading those that are there.
+/// How many times as much texts must take to be packed: restoring them takes longer than reading plain ones.
 const TEXT_GAIN: usize = 6;
 
-/// The values of a column in a piece of a row group.
 #[derive(Debug)]
 pub(super) enum Piece {
     Whole(ArrayRef),
@@ -53,7 +51,6 @@ enum Distances {
 }
 
 impl Piece {
-    /// Values as they are kept best.
     pub(super) fn new(values: &ArrayRef) -> Self {
         pack(values).map_or_else(|| Self::Whole(Arc::clone(values)), |packed| Self::Packed(Box::new(packed)))
     }

@@ -12,7 +12,6 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, RowSelection, RowSelector};
 use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
-use std::fmt;
 use std::sync::Arc;
 
 pub(crate) struct ColumnPlanner {
@@ -69,7 +68,6 @@ impl MorselPlanner for ColumnPlanner {
     }
 }
 
-/// A file whose footer is known.
 struct Opened {
     open: OpenFile,
     plain: Arc<dyn Morselizer>,
@@ -110,14 +108,6 @@ impl OpenFile {
     }
 }
 
-impl fmt::Debug for ColumnPlanner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ColumnPlanner").field("file", &self.planned.data.path()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(ColumnPlanner {});
 
-impl fmt::Debug for Opened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("file", &self.open.planned.data.path()).finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Opened {});

@@ -27,7 +27,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 
-/// A file that is being read.
 #[derive(Clone)]
 pub(super) struct OpenFile {
     pub(super) scan: Arc<Scan>,
@@ -81,7 +80,6 @@ struct Reading {
     left: Option<BooleanBuffer>,
 }
 
-/// A column in one piece.
 enum Values {
     Kept(Pieces, usize),
     Read(ArrayRef),
@@ -135,7 +133,6 @@ impl Reading {
         Self { open, number: group.number, rows, columns, decoder: None, piece: 0, learned, left }
     }
 
-    /// What the scan gives for the next piece.
     async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         // Kept pieces never wait for anything, and a join may need no row of many of them.
         consume_budget().await;

@@ -32,7 +32,6 @@ use std::sync::Arc;
 /// of the groups that are left can be skipped too.
 const SELECTIVE_SHARE: usize = 4;
 
-/// How a scan reads a file some of whose columns are kept, or worth it.
 pub(super) struct Choice {
     pub(super) kept: Arc<FileColumns>,
     /// Places in the file of the columns that are read.
@@ -146,8 +145,7 @@ fn adapted(
     PhysicalExprSimplifier::new(there).simplify(adapter.rewrite(predicate)?)
 }
 
-/// The row groups that begin in the file's range and may hold rows that pass, and of each whether most of its pages may be
-/// skipped too.
+/// The row groups of the file's range that may hold rows that pass, each with whether most of its pages may be skipped.
 fn row_groups(
     file: &PartitionedFile,
     planned: &PlannedFile,
@@ -177,8 +175,7 @@ fn row_groups(
     chosen.row_group_indexes().map(|number| (number, skips_pages(number))).collect()
 }
 
-/// Whether a Bloom filter may tell that a row group has none of the values that are looked for. That is found out without
-/// reading any column.
+/// Whether a Bloom filter may rule out a row group, which takes no reading of columns.
 fn is_looked_up(scan: &Scan, group: &RowGroupMetaData) -> bool {
     let filtered = |name: &String| {
         let of_name = |path: &[String]| path.len() == 1 && path.first() == Some(name);

@@ -23,12 +23,11 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction, s
 use datafusion::physical_plan::metrics::{Count, MetricBuilder};
 use std::sync::Arc;
 
-/// A table's way to its kept columns.
 #[derive(Debug, Clone)]
 pub struct ColumnScan {
     cache: Arc<ColumnCache>,
     /// Whether nobody but this server writes the files, so that also fresh ones cannot change without a trace.
-    owned: bool,
+    pub(crate) owned: bool,
 }
 
 impl ColumnScan {
@@ -40,11 +39,6 @@ impl ColumnScan {
     /// For files that are written once, by this server.
     pub fn of_owned(cache: &Arc<ColumnCache>) -> Self {
         Self { cache: Arc::clone(cache), owned: true }
-    }
-
-    /// Whether nobody but this server writes the files.
-    pub(crate) fn is_owned(&self) -> bool {
-        self.owned
     }
 }
 
@@ -76,7 +70,6 @@ pub struct Scan {
     /// Column chunks that were found in memory, and that were put there.
     pub(super) found: Count,
     pub(super) kept: Count,
-    /// Bytes that were read from files.
     pub(super) read: Count,
 }
 

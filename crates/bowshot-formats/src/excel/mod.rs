@@ -30,7 +30,6 @@ pub fn open(file: &Arc<DataFile>, name: Option<&str>) -> Result<Opened, Error> {
     Ok((Box::new(sheet::Text::new(bytes, book)), fault))
 }
 
-/// Which sheet of which is read, in words.
 pub fn story(file: &Arc<DataFile>, name: Option<&str>) -> Result<String, Error> {
     let book = workbook::Workbook::open(file)?;
     let told = book.name_of(name).unwrap_or_default();

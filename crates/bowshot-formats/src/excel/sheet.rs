@@ -14,7 +14,6 @@ pub(super) struct Text {
     /// What was written and not read yet.
     text: Vec<u8>,
     at: usize,
-    /// Rows that were written.
     rows: u64,
     /// Rows without a value right above the next one.
     blank: usize,
@@ -26,7 +25,6 @@ impl Text {
         Self { parts: Parts::new(bytes), book, text: Vec::new(), at: 0, rows: 0, blank: 0, done: false }
     }
 
-    /// Writes the next row.
     fn fill(&mut self) -> io::Result<()> {
         self.text.clear();
         self.at = 0;

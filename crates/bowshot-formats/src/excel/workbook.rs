@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-/// Bytes of the texts that cells share.
 const MAX_SHARED_BYTES: usize = 512 << 20;
 
 #[derive(Debug, Default)]
@@ -131,7 +130,6 @@ impl Workbook {
         self.texts.get(place.trim().parse::<usize>().ok()?).map(String::as_str)
     }
 
-    /// A number as the date or time that its style shows.
     pub(super) fn moment(&self, number: &str, style: Option<&str>) -> Option<String> {
         let format = self.styles.get(style?.parse::<usize>().ok()?)?;
         date_time::shown(number, *format, self.since_1904)
@@ -143,7 +141,6 @@ fn part(file: &Arc<DataFile>, members: &[Member], path: &str) -> Result<Option<P
     member.map(|member| read(file, member)).transpose()
 }
 
-/// Whether a sheet has a cell with something in it.
 fn has_cells(mut parts: Parts) -> io::Result<bool> {
     loop {
         match parts.next()? {

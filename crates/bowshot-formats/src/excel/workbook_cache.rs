@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Workbooks whose sheets are kept.
 const MAX_BOOKS: usize = 4_096;
 
 /// Sheets of a workbook that become tables.

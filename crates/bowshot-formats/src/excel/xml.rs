@@ -18,7 +18,6 @@ pub(super) enum Part {
     End,
 }
 
-/// A tag that opens.
 #[derive(Debug)]
 pub(super) struct Tag {
     pub(super) name: Vec<u8>,

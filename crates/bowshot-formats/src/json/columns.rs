@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// Whole numbers up to here are floating-point numbers without loss.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Why a column is no array.
 #[derive(Debug)]
 pub(super) struct Wrong {
     /// The row, counted from zero, if one row is to blame.
@@ -39,7 +38,6 @@ impl From<ArrowError> for Wrong {
     }
 }
 
-/// How the values of a column are to be read.
 #[derive(Clone)]
 pub(super) struct Reading {
     /// Whether the column's type was asked for, so that texts are taken for what they say.

@@ -6,10 +6,8 @@ use std::borrow::Cow;
 /// Deeper values are refused: nobody writes them, and each level takes some of the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Why there is no value.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The bytes end within it.
     End,
     /// It is no JSON.
     Syntax(&'static str),
@@ -19,7 +17,6 @@ pub(super) enum Trouble {
     Unknown(String),
 }
 
-/// A value that its column cannot take.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub(super) column: String,
@@ -37,7 +34,6 @@ pub(super) struct Quoted<'a> {
     escaped: bool,
 }
 
-/// A place in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -99,7 +95,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key, and the colon behind it.
     pub(super) fn key(&mut self) -> Result<Quoted<'a>, Trouble> {
         if self.peek()? != b'"' {
             return Err(Trouble::Syntax("expected a key in quotes"));
@@ -112,7 +107,6 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    /// The text that begins here with its quote.
     pub(super) fn text(&mut self) -> Result<Quoted<'a>, Trouble> {
         let start = self.at + 1;
         let mut at = start;
@@ -129,7 +123,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The number that begins here.
     pub(super) fn number(&mut self) -> Result<&'a [u8], Trouble> {
         let start = self.at;
         if self.bytes.get(self.at) == Some(&b'-') {
@@ -180,7 +173,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes behind a value, and gives its bytes.
     pub(super) fn skip(&mut self) -> Result<&'a [u8], Trouble> {
         self.peek()?;
         let start = self.at;

@@ -17,7 +17,6 @@ pub(super) struct Window {
     max_bytes: usize,
 }
 
-/// Why there is no more of the text.
 #[derive(Debug)]
 pub(super) enum Stop {
     Reading(io::Error),
@@ -39,7 +38,6 @@ impl Window {
         self.lines + memchr::memchr_iter(b'\n', passed).count() as u64
     }
 
-    /// Goes to a place.
     pub(super) fn advance(&mut self, place: usize) {
         self.lines = self.lines_before(place);
         self.at = place;

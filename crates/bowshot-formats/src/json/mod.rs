@@ -63,13 +63,10 @@ pub struct JsonFacts {
 pub enum Strange {
     /// All rows are looked at: the number of files that this has happened to.
     Outgrows(Arc<AtomicU64>),
-    /// They are refused.
     Refused,
-    /// Keys are left out.
     LeftOut,
 }
 
-/// How a file is looked at.
 #[derive(Debug, Clone)]
 pub struct Sampling {
     pub rows: usize,
@@ -117,7 +114,6 @@ impl JsonFacts {
         Reading { asked, notation, checked: self.ignores_errors() }
     }
 
-    /// What was found, in words.
     pub fn story(&self) -> String {
         let layout = match (self.array, self.lines) {
             (true, _) => "a list of objects",
@@ -130,7 +126,6 @@ impl JsonFacts {
     }
 }
 
-/// Looks at the first objects of a file.
 pub fn facts(
     file: &Arc<DataFile>,
     kind: &Kind,
@@ -217,7 +212,6 @@ fn asked(columns: &Fields, options: &ReadOptions) -> HashSet<String> {
         .collect()
 }
 
-/// The shape of the first rows.
 struct Look {
     shape: Shape,
     rows: usize,
@@ -370,7 +364,6 @@ fn as_utf8(text: TextReader, encoding: Option<&'static Encoding>, begins: bool) 
     Ok((Box::new(bytes), fault))
 }
 
-/// The objects of one file, or of the lines that begin in a range of it.
 pub fn open(file: &Arc<DataFile>, facts: &Arc<JsonFacts>, request: &Request) -> Result<Batches, Error> {
     let start = request.range.as_ref().map_or(0, |range| range.start);
     let text = match &request.range {

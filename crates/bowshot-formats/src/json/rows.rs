@@ -69,14 +69,12 @@ impl Layout {
     }
 }
 
-/// A text, and the error of the file below if reading it failed.
 pub(super) struct Opened {
     pub(super) bytes: Box<dyn Read + Send>,
     pub(super) fault: Arc<OnceLock<Error>>,
     pub(super) start: u64,
 }
 
-/// What the attempt to read a row has come to.
 enum Outcome {
     /// A row, from where to where.
     Row(usize, usize),
@@ -242,8 +240,7 @@ impl Rows {
     }
 }
 
-/// The wanted columns in their order; behind them those that are only checked, since a row that is left out for one of them
-/// is left out of every statement.
+/// The wanted columns in order, and behind them those that are only checked: a wrong value leaves the row out.
 fn columns(facts: &JsonFacts, wanted: &SchemaRef) -> Vec<Column> {
     let column = |field: &Arc<Field>| {
         Column::new(

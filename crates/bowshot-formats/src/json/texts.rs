@@ -41,7 +41,6 @@ impl Texts {
         self.bytes.truncate(usize::try_from(self.ends.last().copied().unwrap_or(0)).unwrap_or(0));
     }
 
-    /// The texts as bytes, one by one.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let place = |at: i32| usize::try_from(at).unwrap_or(0);

@@ -27,7 +27,6 @@ pub(super) enum Shape {
 
 static NOTHING: Shape = Shape::Nothing;
 
-/// What is known of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Number {
     negative: bool,
@@ -72,7 +71,6 @@ impl Number {
     }
 }
 
-/// The members of objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Members {
     names: Vec<String>,
@@ -121,7 +119,6 @@ impl Shape {
         names.iter().map(String::as_str)
     }
 
-    /// What elements of a list are.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::List(item) => item,
@@ -156,8 +153,7 @@ impl Shape {
         }
     }
 
-    /// Takes the value at the cursor, at a depth. Taking it once more changes nothing, so that a value which was cut may be begun
-    /// again.
+    /// Takes the value at the cursor. Taking it twice changes nothing, so that a truncated value may be begun again.
     pub(super) fn see(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Trouble> {
         match cursor.peek()? {
             b'n' => cursor.word(b"null")?,
@@ -287,8 +283,7 @@ pub(super) fn date(text: &[u8]) -> Option<i32> {
     dashed.then(|| values::date(text, &Notation::default())).flatten()
 }
 
-/// `2024-01-31T10:00:00` with or without fraction and zone, as the column has it; or a date, which other files of a table
-/// may have there.
+/// `2024-01-31T10:00:00` with or without fraction and zone, as in the column; or a date, as other files may have it.
 pub(super) fn moment(text: &[u8], zoned: bool) -> Option<Stamp> {
     if let Some(days) = date(text) {
         return Some(Stamp { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned });

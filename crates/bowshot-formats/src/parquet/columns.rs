@@ -26,7 +26,6 @@ pub struct Written {
     pub is_told: bool,
 }
 
-/// The columns of a file.
 pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError> {
     let file = metadata.file_metadata();
     let (leaves, pairs) = (file.schema_descr(), file.key_value_metadata());
@@ -52,9 +51,6 @@ pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError>
 }
 
 /// Whether all columns that are asked for can be read.
-///
-/// # Errors
-/// Names the first one that cannot, and why.
 pub fn check<'a>(asked: impl Iterator<Item = &'a Field>, path: &Path) -> Result<(), Error> {
     let mut unread = asked.filter_map(|field| Some((field.name(), field.metadata().get(UNREAD)?)));
     match unread.next() {
@@ -65,7 +61,6 @@ pub fn check<'a>(asked: impl Iterator<Item = &'a Field>, path: &Path) -> Result<
     }
 }
 
-/// Whether a file says of a column that its values are of type VARIANT.
 pub(crate) fn is_variant(column: &Type) -> bool {
     matches!(column.get_basic_info().logical_type_ref(), Some(LogicalType::Variant(_)))
 }

@@ -140,7 +140,6 @@ impl<'a> Thrift<'a> {
         self.take(length)
     }
 
-    /// The fields of a structure.
     fn fields(&mut self, read: Read<'_, 'a, (u64, u8)>) -> Option<()> {
         self.deeper(&mut |thrift, ()| {
             let mut last = 0;
@@ -160,7 +159,6 @@ impl<'a> Thrift<'a> {
         })
     }
 
-    /// The items of a list or a set.
     fn items(&mut self, read: Read<'_, 'a, u8>) -> Option<()> {
         self.deeper(&mut |thrift, ()| {
             let byte = thrift.byte()?;

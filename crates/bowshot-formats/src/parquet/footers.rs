@@ -24,8 +24,7 @@ use parquet::schema::types::ColumnDescriptor;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A footer whose bounds hold for all rows of their row groups, as far as footers can tell. Those of floating-point numbers
-/// hold for all but NaN, and are left.
+/// A footer whose bounds hold for all rows, as far as footers tell; those of floats hold for all but NaN.
 pub(crate) fn with_bounds_that_hold(
     metadata: Arc<ParquetMetaData>,
 ) -> parquet::errors::Result<Arc<ParquetMetaData>> {
@@ -37,8 +36,7 @@ pub(crate) fn with_bounds_that_hold(
     })
 }
 
-/// A footer that rules out rows by no bounds but those that hold for all of them, and no nulls that it does not count. Its
-/// intervals are bytes ([`intervals`]).
+/// A footer that rules out no row wrongly, by bounds or by null counts. Its intervals are bytes ([`intervals`]).
 pub fn ruling_out_nothing_wrong(
     metadata: Arc<ParquetMetaData>,
 ) -> parquet::errors::Result<Arc<ParquetMetaData>> {

@@ -95,7 +95,6 @@ impl NamedSource {
         }
     }
 
-    /// DataFusion's own source.
     pub fn inner(&self) -> &dyn FileSource {
         self.inner.as_ref()
     }
@@ -141,7 +140,7 @@ impl FileSource for NamedSource {
     ) -> Result<Box<dyn Morselizer>> {
         let fields = self.inner.table_schema().file_schema().fields();
         // Our own files have everything as their tables have it.
-        if !self.columns.is_owned() && fields.iter().any(|field| are_made_here(field.data_type())) {
+        if !self.columns.owned && fields.iter().any(|field| are_made_here(field.data_type())) {
             let mut config = config.clone();
             config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
             return self.morselizer(store, &config, partition);
@@ -300,8 +299,7 @@ impl Morsel for Named<Box<dyn Morsel>> {
     }
 }
 
-/// Whether an expression has nothing to do with the values of floating-point numbers: they are not among its columns, or are
-/// given as they are, perhaps out of a structure.
+/// Whether an expression does not depend on values of floats: they are not among its columns, or pass unchanged.
 fn passes_floats_on(expr: &dyn PhysicalExpr, columns: &Schema) -> bool {
     if expr.downcast_ref::<Column>().is_some() || expr.downcast_ref::<Literal>().is_some() {
         return true;
@@ -336,8 +334,7 @@ fn is_harmless(condition: &dyn PhysicalExpr, columns: &Schema) -> bool {
     is_plain && condition.children().into_iter().all(|child| is_harmless(child.as_ref(), columns))
 }
 
-/// Brings out errors that name a file, and leaves errors of expressions and limits alone; the rest comes from decoding
-/// this file.
+/// Keeps errors that name a file, and those of expressions and limits; all others come from decoding this file.
 fn name_errors<T>(result: Result<T>, planned: &PlannedFile) -> Result<T> {
     // Whatever came of pages that somebody changed meanwhile, the change is the reason.
     check_pages(planned)?;

@@ -72,7 +72,6 @@ pub enum Said<T> {
     Some(T),
 }
 
-/// The types of columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Types {
     #[default]
@@ -81,7 +80,6 @@ pub enum Types {
     ByPlace(Vec<DataType>),
 }
 
-/// The value of an option, as a text or a statement has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {
     /// A word, a text or a number.
@@ -94,9 +92,6 @@ pub enum OptionValue {
 
 impl ReadOptions {
     /// Options as `header=false&delim=;`, with `%26` for `&` and so on.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the option.
     pub fn parse(text: &str) -> Result<Self> {
         let mut options = Self::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -107,7 +102,6 @@ impl ReadOptions {
         Ok(options)
     }
 
-    /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -128,9 +122,6 @@ impl ReadOptions {
     }
 
     /// Says one thing more.
-    ///
-    /// # Errors
-    /// `Invalid` for unknown names and values, saying which there are.
     pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<()> {
         let given = NamedOption { name, value };
         match name {

@@ -6,7 +6,6 @@ use bowshot_api::{Error, Result};
 use bowshot_object_store::file_name::{Compression, Format};
 use encoding_rs::Encoding;
 
-/// An option as it was written.
 pub(super) struct NamedOption<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a OptionValue,
@@ -29,7 +28,6 @@ impl NamedOption<'_> {
         }
     }
 
-    /// Whether the value is a word.
     pub(super) fn is(&self, word: &str) -> bool {
         matches!(self.value, OptionValue::Text(text) if text.eq_ignore_ascii_case(word))
     }

@@ -21,7 +21,6 @@ pub(super) fn of_folders(pairs: &[(String, String)]) -> Result<Vec<(String, Opti
     pairs.iter().map(read).collect()
 }
 
-/// The type that SQL has under a name.
 fn type_named(text: &str) -> Result<DataType> {
     let upper = text.trim().to_ascii_uppercase();
     if let Some(inside) = upper.strip_prefix("DECIMAL").or_else(|| upper.strip_prefix("NUMERIC")) {

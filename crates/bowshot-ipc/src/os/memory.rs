@@ -41,7 +41,6 @@ pub fn thread_bytes() -> i64 {
 pub struct Outside(i64);
 
 impl Outside {
-    /// Counts so many bytes.
     pub fn new(bytes: usize) -> Self {
         let bytes = signed(bytes);
         PROCESS.fetch_add(bytes, Ordering::Relaxed);

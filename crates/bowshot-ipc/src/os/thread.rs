@@ -19,8 +19,7 @@ const LOW: i32 = 19;
 /// before, no such number is read.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Leaves the processor to other threads for the most part when they want it, and at once, also for the threads that the
-/// calling one starts. On Linux; elsewhere priorities belong to processes, and nothing happens.
+/// Leaves the processor to other threads, also for threads that the caller starts. Elsewhere than on Linux nothing happens.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe wrapper of `sched_setattr`")]
 pub fn lower_thread_priority() -> io::Result<()> {
@@ -59,7 +58,6 @@ struct Attributes {
     period: u64,
 }
 
-/// See the other one.
 #[cfg(not(target_os = "linux"))]
 pub fn lower_thread_priority() -> io::Result<()> {
     Ok(())
@@ -104,7 +102,6 @@ impl ThreadClock {
         None
     }
 
-    /// See the other one.
     pub fn time(self) -> Option<Duration> {
         None
     }

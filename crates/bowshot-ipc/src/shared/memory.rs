@@ -41,7 +41,6 @@ impl SharedMemory {
         Ok(Self { file, map, known: 0, _counted: Outside::new(capacity) })
     }
 
-    /// Bytes that fit.
     pub fn capacity(&self) -> usize {
         self.map.len()
     }

@@ -1,13 +1,13 @@
 //! What stands in shared memory: one whole Arrow stream (schema, dictionaries, batches, end). Each is complete, so that a reader
 //! needs nothing of those before, and gives each back when it likes.
 
-use crate::compress::Compression;
 use crate::decode::read_message;
 use crate::encode::{ALIGNMENT, EncodeOptions, Encoder};
 use crate::error::{Error, Result};
 use crate::frame::{CONTINUATION, Message};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use bowshot_api::Compression;
 use bytes::Bytes;
 
 /// Rows of a stream lie in few large messages.
@@ -17,8 +17,7 @@ const END: [u8; 8] = [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0];
 /// What stands before the header of a message: the mark of a continuation, and a length.
 const PREFIX: usize = 8;
 
-/// The bytes of a stream of these batches, in pieces that share the memory of large arrays. All buffers begin at multiples of 64
-/// bytes from the beginning.
+/// The stream of these batches in pieces that share large arrays. All buffers begin at multiples of 64 bytes.
 pub fn whole_stream(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<Bytes>> {
     let options = EncodeOptions {
         compression: Compression::None,
@@ -37,8 +36,7 @@ pub fn whole_stream(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<B
     Ok(pieces)
 }
 
-/// The messages of a stream that lies in memory as a whole: header and body of each, as [`Decoder::decode`](crate::Decoder::decode)
-/// takes them. Bodies share the memory.
+/// The messages of a stream in memory, as [`Decoder::decode`](crate::Decoder::decode) takes them. Bodies share the memory.
 #[derive(Debug)]
 pub struct Encapsulated {
     rest: Bytes,

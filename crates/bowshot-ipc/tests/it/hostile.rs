@@ -4,7 +4,8 @@ use crate::cases::{Shape, batch, types};
 use crate::make::Numbers;
 use crate::wire::{FlightData, encode, options, parse};
 use arrow::array::Array;
-use bowshot_ipc::{Compression, Decoded, Decoder, Error, Message, read_schema_bytes, schema_bytes};
+use bowshot_api::Compression;
+use bowshot_ipc::{Decoded, Decoder, Error, Message, read_schema_bytes, schema_bytes};
 use bytes::Bytes;
 
 /// Decodes and walks over what comes out. The panic fence must have nothing to catch.

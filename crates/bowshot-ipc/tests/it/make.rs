@@ -79,12 +79,13 @@ fn validity(rows: usize, nulls: bool, n: &mut Numbers) -> Option<NullBuffer> {
     nulls.then(|| (0..rows).map(|_| n.below(4) != 0).collect())
 }
 
+/// Values that the type allows: times within a day, decimals within nine digits.
 fn primitive(data_type: &DataType, rows: usize, nulls: bool, n: &mut Numbers) -> ArrayRef {
     macro_rules! make {
-        ($($t:ty),*) => {
+        ($($t:ident => $value:expr,)*) => {
             match data_type {
-                $(t if <PrimitiveArray<$t>>::is_compatible(t) => {
-                    let values = (0..rows).map(|_| <$t as Value>::value(n)).collect();
+                $(t if PrimitiveArray::<$t>::is_compatible(t) => {
+                    let values = (0..rows).map(|_| $value).collect();
                     let array = PrimitiveArray::<$t>::new(values, validity(rows, nulls, n));
                     Arc::new(array.with_data_type(data_type.clone()))
                 })*
@@ -93,89 +94,39 @@ fn primitive(data_type: &DataType, rows: usize, nulls: bool, n: &mut Numbers) ->
         };
     }
     make!(
-        Int8Type,
-        Int16Type,
-        Int32Type,
-        Int64Type,
-        UInt8Type,
-        UInt16Type,
-        UInt32Type,
-        UInt64Type,
-        Float16Type,
-        Float32Type,
-        Float64Type,
-        Date32Type,
-        Date64Type,
-        Time32SecondType,
-        Time32MillisecondType,
-        Time64MicrosecondType,
-        Time64NanosecondType,
-        TimestampSecondType,
-        TimestampMillisecondType,
-        TimestampMicrosecondType,
-        TimestampNanosecondType,
-        DurationSecondType,
-        DurationMillisecondType,
-        DurationMicrosecondType,
-        DurationNanosecondType,
-        IntervalYearMonthType,
-        IntervalDayTimeType,
-        IntervalMonthDayNanoType,
-        Decimal32Type,
-        Decimal64Type,
-        Decimal128Type,
-        Decimal256Type
+        Int8Type => n.next() as i8,
+        Int16Type => n.next() as i16,
+        Int32Type => n.next() as i32,
+        Int64Type => n.next() as i64,
+        UInt8Type => n.next() as u8,
+        UInt16Type => n.next() as u16,
+        UInt32Type => n.next() as u32,
+        UInt64Type => n.next(),
+        Float16Type => <Float16Type as ArrowPrimitiveType>::Native::from_f32(n.below(2000) as f32 / 8.0),
+        Float32Type => n.below(1 << 20) as f32 / 64.0,
+        Float64Type => n.next() as f64 / 1024.0,
+        Date32Type => n.below(40_000) as i32 - 20_000,
+        Date64Type => (n.below(40_000) as i64 - 20_000) * 86_400_000,
+        Time32SecondType => n.below(86_400) as i32,
+        Time32MillisecondType => n.below(86_400_000) as i32,
+        Time64MicrosecondType => n.below(86_400_000_000) as i64,
+        Time64NanosecondType => n.below(86_400_000_000_000) as i64,
+        TimestampSecondType => n.below(1 << 32) as i64,
+        TimestampMillisecondType => n.below(1 << 41) as i64,
+        TimestampMicrosecondType => n.below(1 << 51) as i64,
+        TimestampNanosecondType => n.below(1 << 61) as i64,
+        DurationSecondType => n.below(1 << 40) as i64 - (1 << 39),
+        DurationMillisecondType => n.below(1 << 40) as i64 - (1 << 39),
+        DurationMicrosecondType => n.below(1 << 40) as i64 - (1 << 39),
+        DurationNanosecondType => n.below(1 << 40) as i64 - (1 << 39),
+        IntervalYearMonthType => n.below(2400) as i32 - 1200,
+        IntervalDayTimeType => IntervalDayTime::new(n.below(60) as i32 - 30, n.below(86_400_000) as i32),
+        IntervalMonthDayNanoType => IntervalMonthDayNano::new(n.below(99) as i32, -(n.below(31) as i32), n.next() as i64 >> 8),
+        Decimal32Type => n.below(1_000_000_000) as i32,
+        Decimal64Type => -(n.below(1_000_000_000) as i64),
+        Decimal128Type => n.below(1_000_000_000) as i128 * 1_000_000_007,
+        Decimal256Type => arrow::datatypes::i256::from_i128(-(n.below(1_000_000_000) as i128) * 1_000_000_007),
     )
-}
-
-/// A value that the type allows: times within a day, decimals within nine digits.
-trait Value: ArrowPrimitiveType {
-    fn value(n: &mut Numbers) -> Self::Native;
-}
-
-macro_rules! values {
-    ($($t:ty => |$n:ident| $value:expr;)*) => {
-        $(impl Value for $t {
-            fn value($n: &mut Numbers) -> Self::Native {
-                $value
-            }
-        })*
-    };
-}
-
-values! {
-    Int8Type => |n| n.next() as i8;
-    Int16Type => |n| n.next() as i16;
-    Int32Type => |n| n.next() as i32;
-    Int64Type => |n| n.next() as i64;
-    UInt8Type => |n| n.next() as u8;
-    UInt16Type => |n| n.next() as u16;
-    UInt32Type => |n| n.next() as u32;
-    UInt64Type => |n| n.next();
-    Float16Type => |n| <Float16Type as ArrowPrimitiveType>::Native::from_f32(n.below(2000) as f32 / 8.0);
-    Float32Type => |n| n.below(1 << 20) as f32 / 64.0;
-    Float64Type => |n| n.next() as f64 / 1024.0;
-    Date32Type => |n| n.below(40_000) as i32 - 20_000;
-    Date64Type => |n| (n.below(40_000) as i64 - 20_000) * 86_400_000;
-    Time32SecondType => |n| n.below(86_400) as i32;
-    Time32MillisecondType => |n| n.below(86_400_000) as i32;
-    Time64MicrosecondType => |n| n.below(86_400_000_000) as i64;
-    Time64NanosecondType => |n| n.below(86_400_000_000_000) as i64;
-    TimestampSecondType => |n| n.below(1 << 32) as i64;
-    TimestampMillisecondType => |n| n.below(1 << 41) as i64;
-    TimestampMicrosecondType => |n| n.below(1 << 51) as i64;
-    TimestampNanosecondType => |n| n.below(1 << 61) as i64;
-    DurationSecondType => |n| n.below(1 << 40) as i64 - (1 << 39);
-    DurationMillisecondType => |n| n.below(1 << 40) as i64 - (1 << 39);
-    DurationMicrosecondType => |n| n.below(1 << 40) as i64 - (1 << 39);
-    DurationNanosecondType => |n| n.below(1 << 40) as i64 - (1 << 39);
-    IntervalYearMonthType => |n| n.below(2400) as i32 - 1200;
-    IntervalDayTimeType => |n| IntervalDayTime::new(n.below(60) as i32 - 30, n.below(86_400_000) as i32);
-    IntervalMonthDayNanoType => |n| IntervalMonthDayNano::new(n.below(99) as i32, -(n.below(31) as i32), n.next() as i64 >> 8);
-    Decimal32Type => |n| n.below(1_000_000_000) as i32;
-    Decimal64Type => |n| -(n.below(1_000_000_000) as i64);
-    Decimal128Type => |n| n.below(1_000_000_000) as i128 * 1_000_000_007;
-    Decimal256Type => |n| arrow::datatypes::i256::from_i128(-(n.below(1_000_000_000) as i128) * 1_000_000_007);
 }
 
 fn text(n: &mut Numbers) -> String {

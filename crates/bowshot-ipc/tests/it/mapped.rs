@@ -159,11 +159,9 @@ fn a_file_that_changes_is_refused_from_then_on() {
 }
 
 /// Environment variable that makes the test binary play the part of a server in [`in_child`].
-#[cfg(unix)]
 const CHILD: &str = "BOWSHOT_IPC_TEST_CHILD";
 
 /// Runs one test of this binary again in a process of its own, in which it may die.
-#[cfg(unix)]
 fn in_child(test: &str) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -172,24 +170,20 @@ fn in_child(test: &str) -> std::process::Output {
         .unwrap()
 }
 
-#[cfg(unix)]
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
 /// A table of 8 MB, mapped and not yet read.
-#[cfg(unix)]
 fn large(path: &Path) -> MappedFile {
     write(path, &[batch(&DataType::Int64, Shape { rows: 1_000_000, nulls: false, margin: 0 })], None);
     MappedFile::open(path).unwrap()
 }
 
-#[cfg(unix)]
 fn truncate(path: &Path, len: u64) {
     OpenOptions::new().write(true).open(path).unwrap().set_len(len).unwrap();
 }
 
-#[cfg(unix)]
 #[test]
 fn truncation_damages_the_table_and_not_the_process() {
     if !is_child() {
@@ -258,7 +252,6 @@ fn a_witness_tells_of_a_map_that_is_gone() {
     intact.check().expect("what comes after the last row does not matter");
 }
 
-#[cfg(unix)]
 #[test]
 fn truncation_before_the_first_read_is_an_error_too() {
     let (_folder, path) = folder();
@@ -290,7 +283,6 @@ fn pages_are_shared_until_the_file_changes() {
     assert!(bowshot_ipc::FilePages::open(path.with_extension("none")).is_err());
 }
 
-#[cfg(unix)]
 #[test]
 fn a_bus_error_elsewhere_still_kills() {
     use std::os::unix::process::ExitStatusExt;

@@ -7,7 +7,8 @@ use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, ListArray, StringA
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use arrow::record_batch::RecordBatch;
-use bowshot_ipc::{Compression, Encoder, read_schema_bytes, schema_bytes};
+use bowshot_api::Compression;
+use bowshot_ipc::{Encoder, read_schema_bytes, schema_bytes};
 use std::sync::Arc;
 
 fn check(batch: &RecordBatch, message_bytes: usize, compression: Compression, context: &str) {
@@ -17,19 +18,13 @@ fn check(batch: &RecordBatch, message_bytes: usize, compression: Compression, co
 }
 
 #[test]
-fn every_type_in_every_shape() {
+fn every_type_in_every_shape_whole_and_split() {
     for (name, data_type) in types() {
         for shape in SHAPES {
-            check(&batch(&data_type, shape), 2 << 20, Compression::None, &format!("{name} {shape:?}"));
-        }
-    }
-}
-
-#[test]
-fn every_type_split_into_small_messages() {
-    for (name, data_type) in types() {
-        for shape in SHAPES {
-            check(&batch(&data_type, shape), 4_000, Compression::None, &format!("{name} {shape:?} split"));
+            let batch = batch(&data_type, shape);
+            for bytes in [2 << 20, 4_000] {
+                check(&batch, bytes, Compression::None, &format!("{name} {shape:?} in {bytes} bytes"));
+            }
         }
     }
 }

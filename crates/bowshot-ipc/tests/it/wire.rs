@@ -2,7 +2,8 @@
 
 use arrow::record_batch::RecordBatch;
 use arrow_ipc::reader::StreamReader;
-use bowshot_ipc::{Compression, Decoded, Decoder, EncodeOptions, Encoder, Message};
+use bowshot_api::Compression;
+use bowshot_ipc::{Decoded, Decoder, EncodeOptions, Encoder, Message};
 use bytes::Bytes;
 use prost::Message as _;
 

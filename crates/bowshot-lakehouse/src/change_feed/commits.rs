@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Commits that are read for one range.
 const MAX_COMMITS: u64 = 10_000;
 /// Bytes of all entries of a range.
 const MAX_BYTES: u64 = 1 << 30;
@@ -33,10 +32,8 @@ pub(crate) struct Commit {
     pub(super) changes: Vec<Change>,
 }
 
-/// What a commit has done to a file.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// As the log names it.
     pub(super) path: String,
     /// Values of the columns that files are grouped by; `None` where the log does not say them.
     pub(super) partition: Option<HashMap<String, Option<String>>>,
@@ -56,12 +53,10 @@ pub(super) enum Done {
 }
 
 impl Commit {
-    /// Whether rows of the version before it are among its changes.
     pub(super) fn has_rows_of_before(&self) -> bool {
         self.changes.iter().any(|change| !matches!(change.done, Done::Added(_)))
     }
 
-    /// Whether it says what the columns of the table are from then on.
     pub(crate) fn has_columns(&self) -> bool {
         self.shape.is_some()
     }
@@ -76,8 +71,6 @@ impl Commit {
     }
 }
 
-/// # Errors
-/// `LimitReached` for a range of too many commits.
 fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
     let length = to.saturating_sub(from).saturating_add(1);
     if length <= MAX_COMMITS {
@@ -89,9 +82,6 @@ fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
 }
 
 /// The commits of these versions, both ends among them, which change at most so many files. Blocks.
-///
-/// # Errors
-/// `NoState` for a version that is not there; when one cannot be read; `LimitReached` where there is more than is read.
 pub(crate) fn read(
     log: &Log,
     (from, to): (u64, u64),

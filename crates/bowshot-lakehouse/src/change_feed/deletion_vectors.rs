@@ -91,7 +91,6 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// The bytes of a vector in its file, with its length and its checksum.
 fn range(vector: &DeletionVectorDescriptor) -> Option<Range<u64>> {
     let start = vector.offset.map_or(Some(FIRST_OFFSET), |offset| u64::try_from(offset).ok())?;
     let size = u64::try_from(vector.size_in_bytes).ok()?;

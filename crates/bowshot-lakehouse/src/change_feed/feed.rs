@@ -29,13 +29,11 @@ use std::sync::{Arc, Weak};
 const INSERT: &str = "insert";
 const DELETE: &str = "delete";
 
-/// The changes of a range.
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(super) schema: SchemaRef,
     pub(super) parts: Vec<Part>,
     pub(super) lease: Mutex<Weak<Lease>>,
-    /// Whether the table had the columns of now in all of the range.
     pub(crate) same_columns: bool,
 }
 
@@ -50,14 +48,11 @@ pub(super) struct Part {
     pub(super) files: Vec<LakeFile>,
 }
 
-/// What building a feed needs.
 #[derive(Debug)]
 pub(crate) struct Building<'a> {
     pub(crate) folder: &'a FolderView,
     pub(crate) workshop: &'a Workshop,
-    /// What the table is now.
     pub(crate) now: &'a Shape,
-    /// Its columns, as ordinary reads have them.
     pub(crate) columns: &'a Fields,
     pub(crate) wanted: &'a Wanted,
 }
@@ -67,14 +62,12 @@ struct Item<'a> {
     commit: &'a Commit,
     /// `None` where each row says it.
     kind: Option<&'static str>,
-    /// The file, by its place among those that are read.
     file: usize,
     partition: Vec<ScalarValue>,
     rows: Rows,
 }
 
 enum Rows {
-    /// All of them.
     All,
     /// All but those in these places.
     Without(Arc<Vec<u64>>),
@@ -82,7 +75,6 @@ enum Rows {
 }
 
 impl Rows {
-    /// How many it names.
     fn places(&self) -> usize {
         match self {
             Self::All => 0,
@@ -92,7 +84,6 @@ impl Rows {
     }
 }
 
-/// Names of the files that are read, each once.
 #[derive(Default)]
 struct Names {
     all: Vec<String>,
@@ -227,13 +218,11 @@ impl Building<'_> {
         Ok(items)
     }
 
-    /// The files as they are now.
     fn files(&self, names: &[String], known: &mut KnownFiles) -> Result<Vec<LookedAt>, Error> {
         let found = self.folder.find_unless_known(names, known)?;
         look_at(&found, known, (&ReadOptions::default(), self.workshop)).into_iter().collect()
     }
 
-    /// The files, by how they are read.
     fn parts(
         &self,
         items: &[Item<'_>],
@@ -314,14 +303,12 @@ pub fn is_taken(name: &str) -> bool {
     CHANGE_COLUMNS.iter().any(|taken| taken.eq_ignore_ascii_case(name))
 }
 
-/// The columns that changes have beside those of the table.
 pub fn change_fields() -> [FieldRef; 3] {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let types = [(CHANGE_TYPE, DataType::Utf8), (COMMIT_VERSION, DataType::Int64), (COMMIT_TIMESTAMP, time)];
     types.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)))
 }
 
-/// What all rows have the same of, in the order of the partition fields.
 fn values(item: &Item<'_>) -> Vec<ScalarValue> {
     let kind = item.kind.map(|kind| ScalarValue::Utf8(Some(kind.to_owned())));
     let time = item.commit.time_ms.checked_mul(1_000);
@@ -332,7 +319,6 @@ fn values(item: &Item<'_>) -> Vec<ScalarValue> {
     item.partition.iter().cloned().chain(kind).chain(commit).collect()
 }
 
-/// What a commit has done to rows of a file.
 fn rows(done: &Done, vectors: &mut Vectors<'_>) -> Result<Vec<(Option<&'static str>, Rows)>, Error> {
     Ok(match done {
         Done::Recorded => vec![(None, Rows::All)],
@@ -348,7 +334,6 @@ fn rows(done: &Done, vectors: &mut Vectors<'_>) -> Result<Vec<(Option<&'static s
     })
 }
 
-/// The places of one that the other one lacks. Both are in order.
 fn lacking(one: &[u64], other: &[u64]) -> Vec<u64> {
     one.iter().copied().filter(|place| other.binary_search(place).is_err()).collect()
 }
@@ -373,7 +358,6 @@ fn left(rows: &Rows, count: usize, path: &Path) -> Result<Option<Option<RowSelec
     })
 }
 
-/// Values of the columns that files are grouped by.
 fn partition(change: &Change, columns: &[ChangeColumn]) -> Result<Vec<ScalarValue>, String> {
     let wanted = columns.iter().filter(|column| column.is_partition);
     let Some(given) = &change.partition else {

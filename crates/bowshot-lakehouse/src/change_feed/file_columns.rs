@@ -12,7 +12,6 @@ use std::path::Path;
 /// Begins a name that no column has in a file.
 pub(super) const NOWHERE: char = '\u{1}';
 
-/// What the columns that files hold are called in one of them.
 pub(super) fn names_in(
     file: &Schema,
     columns: &[ChangeColumn],

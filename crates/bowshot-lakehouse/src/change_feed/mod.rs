@@ -52,7 +52,6 @@ pub struct ChangeRange {
     pub to: Option<AsOf>,
 }
 
-/// The changes of a table.
 #[derive(Debug)]
 pub struct Changes {
     /// Their rows: the columns of the table, and [`CHANGE_COLUMNS`].
@@ -74,8 +73,6 @@ impl Wanted {
         Waiting(self.clone())
     }
 
-    /// # Errors
-    /// `Interrupted` when nobody waits any more.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed) {
             let detail = "the statement has ended".to_owned();
@@ -91,7 +88,6 @@ impl Drop for Waiting {
     }
 }
 
-/// An error of this room: what is wrong with the range that was asked for, or with what the log has for it.
 pub(crate) fn refused(path: &Path, kind: ErrorKind, detail: String, hint: &str) -> Error {
     Error::Feed { path: path.to_path_buf(), detail, kind, hint: hint.to_owned() }
 }

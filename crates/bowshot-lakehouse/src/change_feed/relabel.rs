@@ -45,8 +45,9 @@ impl PhysicalExpr for Relabelled {
         Ok(self.data_type.clone())
     }
 
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.inner.nullable(schema)
+    bowshot_api::delegate! { inner:
+        fn nullable(&self, schema: &Schema) -> Result<bool>;
+        fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
@@ -65,10 +66,6 @@ impl PhysicalExpr for Relabelled {
         let inner =
             children.pop().ok_or_else(|| internal_datafusion_err!("values of nothing have no names"))?;
         Ok(Arc::new(Self::new(inner, &self.data_type)))
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_sql(f)
     }
 }
 

@@ -14,7 +14,6 @@ const MAPPING: &str = "delta.columnMapping.mode";
 const NAME: &str = "delta.columnMapping.physicalName";
 const NUMBER: &str = "delta.columnMapping.id";
 
-/// Features of tables that readers must know, and which are known here.
 const KNOWN: [&str; 7] = [
     "columnMapping",
     "deletionVectors",
@@ -35,14 +34,12 @@ pub(crate) struct Shape {
     pub(super) unknown: Option<String>,
 }
 
-/// How columns are found in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mapping {
     /// By the names that they have in the table.
     Names,
     /// By names of their own, which stay.
     OwnNames,
-    /// By their numbers.
     Numbers,
 }
 
@@ -78,7 +75,6 @@ impl Shape {
         Ok(Self { columns, partitions: partitions.to_vec(), mapping, keeps_changes, unknown: None })
     }
 
-    /// What the library knows of a version.
     pub(crate) fn of_library(metadata: &Metadata, protocol: &Protocol) -> Result<Self, String> {
         let columns = metadata.parse_schema().map_err(|error| error.to_string())?;
         let shape = Self::new(Arc::new(columns), metadata.partition_columns(), metadata.configuration())?;
@@ -103,9 +99,6 @@ impl Shape {
     }
 
     /// The columns of the changes; `fields` are those of the table, as ordinary reads have them.
-    ///
-    /// # Errors
-    /// Says which column is not as the log has it.
     pub(super) fn change_columns(&self, fields: &Fields) -> Result<Vec<ChangeColumn>, String> {
         let of_one = |field: &FieldRef| {
             let known = self.columns.field(field.name());
@@ -119,9 +112,6 @@ impl Shape {
     }
 
     /// Whether a version whose columns were these had the columns of now, and no others.
-    ///
-    /// # Errors
-    /// Says why rows of then are none of now.
     pub(super) fn takes_rows_of(&self, then: &Self) -> Result<bool, String> {
         holds_fields((&self.columns, self.mapping), (&then.columns, then.mapping))?;
         let (now, before) = (self.columns.fields(), then.columns.fields());
@@ -133,7 +123,6 @@ impl Shape {
         Ok(now.len() == before.len() && self.partitions == then.partitions && now.zip(before).all(is_same))
     }
 
-    /// A field with the names of files, on all its levels.
     fn in_files(&self, field: &Field, known: &StructField) -> Field {
         let data_type = self.type_in_files(field.data_type(), &known.data_type);
         let named = Field::new(in_files(known, self.mapping), data_type, field.is_nullable());
@@ -170,7 +159,6 @@ impl Shape {
     }
 }
 
-/// What a column is called in files.
 fn in_files(field: &StructField, mapping: Mapping) -> &str {
     match field.metadata.get(NAME) {
         Some(MetadataValue::String(name)) if mapping != Mapping::Names => name,

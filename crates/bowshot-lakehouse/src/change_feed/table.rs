@@ -69,7 +69,6 @@ impl TableProvider for ChangesTable {
 }
 
 impl ChangesTable {
-    /// The columns of those places, under the names that they have in files.
     fn files(
         &self,
         part: &Part,
@@ -104,7 +103,6 @@ impl Feed {
     }
 }
 
-/// The same columns with the names and types of the table.
 fn under_table_names(files: Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<dyn ExecutionPlan>> {
     let there = files.schema();
     let pairs = || there.fields().iter().zip(schema.fields());

@@ -31,7 +31,6 @@ const MAX_HANDLES: usize = 4;
 /// Digits of the name of a file of vectors in the log.
 const UUID_DIGITS: usize = 20;
 
-/// A vector as a log names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Vector {
     place: Place,
@@ -50,7 +49,6 @@ enum Place {
     },
 }
 
-/// The files of this machine whose vectors were looked at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checked(Vec<(PathBuf, FileIdentity)>);
 
@@ -92,7 +90,10 @@ pub(crate) fn check(vectors: &[Vector], folder: &FolderView) -> Result<Checked, 
     let mut last: Option<(&str, PathBuf, Bytes)> = None;
     for Vector { place, rows } in vectors {
         let (path, read) = match place {
-            Place::Log(text) => (folder.path(""), largest_in_log(text)),
+            Place::Log(text) => {
+                let content = z85::decode(text).map_err(|_| damaged());
+                (folder.path(""), content.and_then(|content| largest(&content)))
+            }
             Place::File { name, offset, size } => {
                 let (path, bytes) = match last.take() {
                     Some((known, path, bytes)) if known == name.as_str() => (path, bytes),
@@ -104,7 +105,7 @@ pub(crate) fn check(vectors: &[Vector], folder: &FolderView) -> Result<Checked, 
                         (file.path().to_path_buf(), whole(&file)?)
                     }
                 };
-                let read = largest_in_file(&bytes, *offset, *size);
+                let read = content(&bytes, *offset, *size).ok_or_else(damaged).and_then(largest);
                 last = Some((name.as_str(), path.clone(), bytes));
                 (path, read)
             }
@@ -188,22 +189,11 @@ fn damaged() -> String {
     "its deletion vector is damaged".to_owned()
 }
 
-fn largest_in_log(text: &str) -> Result<Option<u64>, String> {
-    let content = z85::decode(text).map_err(|_| damaged())?;
-    largest(&content)
-}
-
-fn largest_in_file(bytes: &[u8], offset: usize, size: u32) -> Result<Option<u64>, String> {
-    let content = content(bytes, offset, size).ok_or_else(damaged)?;
-    largest(content)
-}
-
 fn largest(content: &[u8]) -> Result<Option<u64>, String> {
     let bitmaps = content.strip_prefix(&deletion_bitmap::MAGIC).ok_or_else(damaged)?;
     deletion_bitmap::largest(bitmaps, MAX_DELETED)
 }
 
-/// Magic and bitmaps of the vector at a place of a file.
 fn content(bytes: &[u8], offset: usize, size: u32) -> Option<&[u8]> {
     let is_known = bytes.first() == Some(&VERSION);
     let (length, rest) = bytes.get(offset..).filter(|_| is_known)?.split_first_chunk()?;

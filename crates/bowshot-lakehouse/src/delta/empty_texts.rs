@@ -15,7 +15,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct WithoutEmptyTexts {
     pub(crate) inner: Arc<dyn TableProvider>,
-    /// The columns that files are grouped by.
     pub(crate) partitions: Vec<String>,
 }
 
@@ -27,12 +26,9 @@ impl WithoutEmptyTexts {
 
 #[async_trait]
 impl TableProvider for WithoutEmptyTexts {
-    fn schema(&self) -> SchemaRef {
-        self.inner.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        self.inner.table_type()
+    bowshot_api::delegate! { inner:
+        fn schema(&self) -> SchemaRef;
+        fn table_type(&self) -> TableType;
     }
 
     async fn scan(

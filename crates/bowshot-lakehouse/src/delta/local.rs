@@ -3,6 +3,7 @@
 use crate::delta::decimals::Decimals;
 use crate::delta::log;
 use async_trait::async_trait;
+use bowshot_formats::snapshot_store::refused;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
@@ -31,7 +32,6 @@ impl DeltaLocal {
     }
 }
 
-/// An entry of a log as it is to be seen.
 pub(crate) fn shown(
     entry: Bytes,
     (meta, attributes): (ObjectMeta, Attributes),
@@ -74,23 +74,23 @@ impl ObjectStore for DeltaLocal {
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
-        Err(refused("list with folders"))
+        Err(refused(NAME, "list with folders"))
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(ready(Err(refused("delete")))).boxed()
+        stream::once(ready(Err(refused(NAME, "delete")))).boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(refused("copy"))
+        Err(refused(NAME, "copy"))
     }
 }
 
@@ -102,10 +102,6 @@ fn without_misleading(
         Err(_) => true,
     };
     objects.filter(move |object| ready(counts(object))).boxed()
-}
-
-fn refused(operation: &'static str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
 }
 
 impl fmt::Display for DeltaLocal {

@@ -16,14 +16,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 const FOLDER: &str = "_delta_log";
-/// Digits of the number in a name.
 const DIGITS: usize = 20;
 /// Bytes of an entry that are read at once for the time in it; it stands in the first line.
 const FIRST_BYTES: u64 = 64 << 10;
-/// Bytes of one entry of a log.
 pub(crate) const MAX_ENTRY_BYTES: u64 = 128 << 20;
 
-/// A log at one moment.
 #[derive(Debug)]
 pub(crate) struct Log {
     folder: FolderView,
@@ -47,13 +44,11 @@ pub(crate) struct LogEntry {
     pub(crate) identity: FileIdentity,
 }
 
-/// When entries were written by the times of their files, in milliseconds of Unix time. Who copies a log may give its files any
-/// times: one that is not later than that of the entry before it is one millisecond later (as other readers of the format have it).
+/// Times of entries in ms of Unix time, by their files: one not later than the entry before is one millisecond later.
 #[derive(Debug)]
 pub(crate) struct Written(HashMap<u64, i64>);
 
 impl Written {
-    /// Of entries in order.
     fn new(entries: impl Iterator<Item = (u64, i64)>) -> Self {
         let mut last = i64::MIN;
         let later = |(number, time_ms): (u64, i64)| {
@@ -68,7 +63,6 @@ impl Written {
     }
 }
 
-/// What is read of the first line of an entry.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FirstLine {
@@ -116,9 +110,6 @@ impl Log {
     }
 
     /// The entry that made the state which is meant. Blocks.
-    ///
-    /// # Errors
-    /// `NoState` where there is none.
     pub(crate) fn entry_at(&self, as_of: AsOf) -> Result<LogEntry, Error> {
         let number = match as_of {
             AsOf::Version(number) => {
@@ -126,7 +117,8 @@ impl Log {
                 found.ok_or_else(|| self.not_kept(number))?
             }
             AsOf::Time(time) => {
-                let found = self.last_until(time.timestamp_millis())?;
+                let place = self.written_before(time.timestamp_millis().saturating_add(1))?;
+                let found = place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied();
                 found.ok_or_else(|| self.no_state(format!("has no version of {time}, or it was removed")))?
             }
         };
@@ -164,7 +156,6 @@ impl Log {
         found.map(|_| number).ok_or_else(|| self.not_kept(number))
     }
 
-    /// The first version that was written at a time or later.
     fn first_from(&self, time: DateTime<Utc>) -> Result<u64, Error> {
         // Entries have whole milliseconds.
         let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1_000_000));
@@ -178,7 +169,6 @@ impl Log {
         Ok(first)
     }
 
-    /// Entries of these numbers, as they are now. Blocks.
     pub(crate) fn entries(&self, numbers: &[u64]) -> Vec<Result<ListedFile, Error>> {
         let names: Vec<String> =
             numbers.iter().map(|number| format!("{FOLDER}/{}", entry_name(*number))).collect();
@@ -186,7 +176,6 @@ impl Log {
         self.folder.find_all(&names)
     }
 
-    /// The folder of the table.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path("")
     }
@@ -200,7 +189,6 @@ impl Log {
         self.numbers.first() == Some(&0) || self.checkpoints.iter().any(|checkpoint| *checkpoint <= number)
     }
 
-    /// The error for a version that is not there.
     pub(crate) fn not_kept(&self, number: u64) -> Error {
         self.no_state(format!("has no version {number}"))
     }
@@ -215,12 +203,6 @@ impl Log {
 
     fn entry(&self, number: u64) -> Result<LogEntry, Error> {
         find(&self.folder, number, &entry_name(number))
-    }
-
-    /// The number of the last entry that was written until then.
-    fn last_until(&self, time_ms: i64) -> Result<Option<u64>, Error> {
-        let place = self.written_before(time_ms.saturating_add(1))?;
-        Ok(place.checked_sub(1).and_then(|place| self.numbers.get(place)).copied())
     }
 
     /// How many entries were written before then.
@@ -247,7 +229,6 @@ impl Log {
         within.map_or_else(|| Ok(self.written()?.of(number)), Ok)
     }
 
-    /// When the entries were written, by the times of their files. Blocks.
     pub(crate) fn written(&self) -> Result<&Written, Error> {
         if let Some(known) = self.written.get() {
             return Ok(known);
@@ -262,8 +243,7 @@ impl Log {
     }
 }
 
-/// Whether an object beside the entries of a log misleads its readers: the hint to the last checkpoint, which may name one that is
-/// gone or not there yet, as a listing shows better; and a checkpoint without content, which its writer has not finished.
+/// Whether an object misleads readers of a log: the hint to the last checkpoint, which may be wrong, or an empty checkpoint.
 pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
     let Some((folder, name)) = name.rsplit_once('/') else { return false };
     let is_of_log = folder == FOLDER || folder.strip_suffix(FOLDER).is_some_and(|above| above.ends_with('/'));
@@ -271,7 +251,6 @@ pub(crate) fn misleads(name: &str, bytes: u64) -> bool {
     is_of_log && (name == "_last_checkpoint" || (bytes == 0 && is_checkpoint()))
 }
 
-/// Whether an object is an entry of a log.
 pub(crate) fn is_entry(name: &str) -> bool {
     let name = name.rsplit_once('/').filter(|(folder, _)| folder.ends_with(FOLDER)).map(|(_, name)| name);
     name.and_then(split).is_some_and(|(_, kind)| kind == "json")

@@ -41,7 +41,6 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use url::Url;
 
-/// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
 
 /// One such table, looked at again when its log has grown.
@@ -75,7 +74,6 @@ struct Loaded {
     shape: Result<Arc<Shape>, String>,
 }
 
-/// What the changes of a range are made of.
 struct Range {
     view: FolderView,
     commits: Vec<Commit>,
@@ -105,10 +103,6 @@ impl DeltaFolder {
     }
 
     /// The table of this name as its log has it now, or had it in an earlier state.
-    ///
-    /// # Errors
-    /// When the log or what it names cannot be read, or asks for what this reader does not know; `NoState` for a state that is not
-    /// kept.
     pub(crate) async fn table(&self, name: &str, as_of: Option<AsOf>) -> Result<DeltaFolderTable, Error> {
         let mut state = self.state.lock().await;
         let name = name.to_owned();
@@ -121,7 +115,6 @@ impl DeltaFolder {
         self.earlier(&mut state, as_of, name).await
     }
 
-    /// The changes of the table in a range.
     pub(crate) async fn changes(&self, range: ChangeRange) -> Result<Changes, Error> {
         let mut feed = self.feed(range).await;
         // What a listing shows may be gone by now, as in `look`.
@@ -197,14 +190,12 @@ impl DeltaFolder {
         Error::Unsupported { path: self.folder.path(), detail }
     }
 
-    /// Number of the data files.
     pub(crate) async fn files(&self) -> Result<usize, Error> {
         let mut state = self.state.lock().await;
         Ok(self.look(&mut state).await?.0.files)
     }
 
-    /// The table as it is now, and whether its log was last written so long ago that every later change shows. What a listing of a
-    /// store shows may be gone by the time at which it is read: then it is listed once more.
+    /// The table now, and whether its log is settled. An outdated listing of a store is renewed once.
     async fn look<'s>(&self, state: &'s mut State) -> Result<(&'s Loaded, bool), Error> {
         if let Some(error) = state.failed.as_ref().and_then(|failed| failed.believed(&self.folder)) {
             return Err(error);
@@ -270,7 +261,6 @@ impl DeltaFolder {
         })
     }
 
-    /// The folder and its log as they are now.
     async fn log(&self) -> Result<(FolderView, Log), Error> {
         let folder = self.folder.clone();
         let see = move || {
@@ -378,7 +368,6 @@ impl Loaded {
     }
 }
 
-/// The error for a file that the log names for a change.
 fn removed(path: &Path) -> Error {
     let detail = "it was removed, and the queried changes are in it".to_owned();
     let hint = "VACUUM removes files of earlier versions: query later ones, or raise `delta.deletedFileRetentionDuration` of the table";

@@ -5,7 +5,7 @@ use crate::delta::decimals::Decimals;
 use crate::delta::local::shown;
 use crate::delta::log::{is_entry, misleads};
 use async_trait::async_trait;
-use bowshot_formats::snapshot_store::wanted;
+use bowshot_formats::snapshot_store::{refused, wanted};
 use bowshot_object_store::{Error, RemoteView};
 use bytes::Bytes;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -47,7 +47,6 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Registered {
     pub(crate) objects: Arc<DeltaObjects>,
-    /// The folder of the table.
     pub(crate) url: Url,
     runtime: Arc<RuntimeEnv>,
 }
@@ -62,7 +61,6 @@ impl Registered {
         Ok(Self { objects, url, runtime: Arc::clone(runtime) })
     }
 
-    /// What all names in the store begin with.
     pub(crate) fn prefix(&self) -> Path {
         Path::from(self.objects.number.to_string())
     }
@@ -76,7 +74,6 @@ impl Drop for Registered {
 }
 
 impl DeltaObjects {
-    /// Has the store show what a view does, from now on.
     pub(crate) fn show(&self, view: &RemoteView) {
         let objects = view.objects().into_iter();
         let objects = objects.filter(|(name, object)| !misleads(name, object.size)).collect();
@@ -199,28 +196,24 @@ impl ObjectStore for DeltaObjects {
     }
 
     async fn list_with_delimiter(&self, _prefix: Option<&Path>) -> Result<ListResult> {
-        Err(refused("list with folders"))
+        Err(refused(NAME, "list with folders"))
     }
 
     async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
-        Err(refused("put"))
+        Err(refused(NAME, "put"))
     }
 
     fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        stream::once(std::future::ready(Err(refused("delete")))).boxed()
+        stream::once(std::future::ready(Err(refused(NAME, "delete")))).boxed()
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
-        Err(refused("copy"))
+        Err(refused(NAME, "copy"))
     }
-}
-
-fn refused(operation: &'static str) -> object_store::Error {
-    object_store::Error::NotImplemented { operation: operation.to_owned(), implementer: NAME.to_owned() }
 }
 
 impl fmt::Display for DeltaObjects {

@@ -12,7 +12,6 @@ const MAX_DECODINGS: usize = 4;
 /// Characters of a file name in the descriptor of deleted rows; what comes before is a folder.
 const ENCODED_UUID: usize = 20;
 
-/// The folder of a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Root<'a> {
     /// On this machine, without links in its path.
@@ -22,9 +21,6 @@ pub(crate) enum Root<'a> {
 }
 
 /// Checks all files that a version of a table consists of.
-///
-/// # Errors
-/// Names the first one that is not below the root.
 pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), String> {
     for file in files.iter() {
         let path = file.path();
@@ -38,8 +34,7 @@ pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// The name from the folder on of a file that a log names by a path, an address, or either of them encoded once, as the protocol
-/// has it.
+/// The name below the folder of a file that a log names by a path or an address, encoded once or not at all.
 pub(crate) fn name_below(path: &str, folder: &FolderView) -> Result<String, String> {
     let root = match folder {
         FolderView::Local(root) => root,

@@ -32,7 +32,6 @@ use std::sync::Arc;
 pub struct DeltaFolderTable {
     pub(crate) name: String,
     pub(crate) provider: Arc<dyn TableProvider>,
-    /// Whose vectors the library may read.
     pub(crate) vectors: Arc<Checked>,
     /// See [`Versioned::settled_version`].
     pub(crate) version: Option<TableVersion>,
@@ -53,12 +52,10 @@ impl Versioned for DeltaFolderTable {
 
 #[async_trait]
 impl TableProvider for DeltaFolderTable {
-    fn schema(&self) -> SchemaRef {
-        self.provider.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        self.provider.table_type()
+    bowshot_api::delegate! { provider:
+        fn schema(&self) -> SchemaRef;
+        fn table_type(&self) -> TableType;
+        fn statistics(&self) -> Option<Statistics>;
     }
 
     async fn scan(
@@ -73,9 +70,7 @@ impl TableProvider for DeltaFolderTable {
         with_one_nan(plan.transform_up(with_proven_bounds).data()?)
     }
 
-    /// Filters on columns whose bounds in the log may be wrong stay above the scan: it would rule out files by them. No filter is left to the
-    /// scan alone: the library says that of those on partition columns, and of constants, but a NULL among them lets all
-    /// rows through.
+    /// No filter on columns with doubtful bounds reaches the scan, and none is left to it alone: NULL partitions let all rows pass.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let schema = self.schema();
         let mut answers = self.provider.supports_filters_pushdown(filters)?;
@@ -87,10 +82,6 @@ impl TableProvider for DeltaFolderTable {
             }
         }
         Ok(answers)
-    }
-
-    fn statistics(&self) -> Option<Statistics> {
-        self.provider.statistics()
     }
 }
 
@@ -134,8 +125,7 @@ fn is_doubtful(data_type: &DataType) -> bool {
     }
 }
 
-/// A scan of files whose row groups, pages and files rule out rows by no bounds but those that hold. Conditions come to it
-/// later too, of joins and of sorts that have found their first rows.
+/// A scan that rules out rows only by bounds that hold. Conditions of joins and sorts reach it later, too.
 fn with_proven_bounds(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let scan = plan
         .downcast_ref::<DataSourceExec>()

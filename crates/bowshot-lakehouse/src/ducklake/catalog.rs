@@ -18,12 +18,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const MAX_BYTES: u64 = 4 << 30;
 /// Bytes of memory that SQLite may have for all catalogs.
 const MAX_MEMORY: u64 = 1 << 30;
-/// Bytes of a text in a catalog.
 pub(super) const MAX_TEXT: usize = 16 << 10;
-/// Versions of the format that are known.
 const VERSIONS: [&str; 4] = ["0.3", "0.4", "1.0", "1.1"];
 
-/// An open catalog.
 #[derive(Debug)]
 pub(super) struct Catalog {
     path: PathBuf,
@@ -145,7 +142,6 @@ impl State<'_> {
         has_table(&self.transaction, name).map_err(|error| failed(self.path, &error))
     }
 
-    /// The names of the columns of a table.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, Error> {
         let of_sqlite = |error: rusqlite::Error| failed(self.path, &error);
         let mut query = self
@@ -156,14 +152,12 @@ impl State<'_> {
         names.collect::<rusqlite::Result<Vec<String>>>().map_err(of_sqlite)
     }
 
-    /// Whether a table has a column, which came with a later version of the format.
     pub(super) fn has_column(&self, table: &str, column: &str) -> Result<bool, Error> {
         Ok(self.columns(table)?.iter().any(|name| name == column))
     }
 }
 
-/// Which file it is, of one that can be a catalog. It is not opened: when another handle of a file is closed, the system takes the
-/// locks of SQLite away with it.
+/// Device and inode of a catalog. It is not opened: closing a second handle would drop the locks of SQLite.
 fn look(path: &Path) -> Result<(u64, u64), Error> {
     let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
     if !found.is_file() {
@@ -267,7 +261,6 @@ pub(super) fn too_slow(path: &Path) -> Error {
     }
 }
 
-/// What SQLite says of a catalog.
 pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
     let (kind, hint) = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => return other_kind(path),

@@ -26,7 +26,6 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_TABLES: usize = 10_000;
 const MAX_PLACES: usize = 10_000_000;
 
-/// What a writer does to have none.
 const HINT: &str = "write them to files in DuckDB: `CALL ducklake_flush_inlined_data('lake')`";
 
 /// Rows that were written while a table had the same columns.
@@ -139,7 +138,6 @@ fn rows(
     Ok(Some(Inlined { columns: numbers, rows, digest }))
 }
 
-/// A value, of which a text is one.
 fn value(row: &Row<'_>, at: usize) -> rusqlite::Result<Value> {
     match row.get_ref(at)? {
         // The crate panics at bytes that are no text when it is asked for a value.
@@ -212,9 +210,6 @@ fn unsupported(path: &Path, detail: String) -> Error {
 }
 
 /// The rows as a table with these columns has them.
-///
-/// # Errors
-/// Names the column with a value that is not read.
 pub(super) fn batches(
     inlined: &[Inlined],
     columns: &[LakeColumn],
@@ -249,8 +244,7 @@ pub(super) fn batches(
     inlined.iter().filter(|_| !columns.is_empty()).map(of_one).collect()
 }
 
-/// Values that were written when their column had the type `written`. A text is one of that type: the same text can be another
-/// number in a wider one.
+/// Values of a column that had the type `written`. Texts are parsed as that type: a wider one may read another number.
 fn array_of(values: &[&Value], written: &str, data_type: &DataType) -> Result<ArrayRef, String> {
     match types::plain(written) {
         Some(written) if written != *data_type => {

@@ -21,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tables of one lake that are remembered.
 const MAX_KNOWN: usize = 4_096;
 /// How long a catalog that was too slow is left alone, so that those who wait for it are told.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -33,9 +32,7 @@ type Known = (Arc<LakeSnapshot>, TableVersion);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuckLakePlace {
-    /// What it is called here.
     pub name: String,
-    /// The file of SQLite.
     pub catalog: PathBuf,
     /// Where its files are, whatever the catalog says.
     pub data_path: Option<PathBuf>,
@@ -66,7 +63,6 @@ struct Slot {
     pause: Option<Instant>,
 }
 
-/// What was read of a table last.
 #[derive(Debug, Default)]
 struct Loaded {
     /// Without the rows of the catalog itself, which are in the snapshot.
@@ -74,10 +70,8 @@ struct Loaded {
     known: KnownFiles,
 }
 
-/// What a name means in a catalog.
 enum Found {
     Nothing,
-    /// What it meant before.
     Known(Known),
     Described(Box<Described>, Moment),
 }
@@ -98,7 +92,6 @@ impl DuckLake {
         })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.place.name
     }
@@ -125,9 +118,6 @@ impl DuckLake {
     }
 
     /// A table by its exact names, as it is now or was; none that is not there.
-    ///
-    /// # Errors
-    /// When the catalog or what it names cannot be read, or asks for what this reader does not know.
     pub async fn table(
         self: &Arc<Self>,
         schema: &str,
@@ -141,7 +131,6 @@ impl DuckLake {
         Ok(found.map(|table| Arc::new(table) as Arc<dyn TableProvider>))
     }
 
-    /// Its newest snapshot.
     pub async fn newest(self: &Arc<Self>) -> Result<AsOf, bowshot_api::Error> {
         let lake = Arc::clone(self);
         let looking =
@@ -197,7 +186,6 @@ impl DuckLake {
         Ok(Some(LakeTable { name, snapshot, version: Some(version), store, lineage: None }))
     }
 
-    /// A table whose catalog has not changed since it was looked at.
     fn recent(&self, name: &LakeName, moment: &Moment) -> Option<Known> {
         let recent = self.recent.lock();
         let (of, known) = recent.get(name)?;
@@ -367,7 +355,6 @@ impl DuckLake {
     }
 }
 
-/// Whether a table is made of the same at two snapshots.
 fn is_same(one: &Described, other: &Described) -> bool {
     let Described {
         table,
@@ -408,7 +395,6 @@ fn version(catalog: &Path, described: &Described, snapshot: &LakeSnapshot) -> Ta
     TableVersion::of(said.into_iter().chain(files), &ReadOptions::default())
 }
 
-/// Hashes what is written to it.
 struct Said(Sha256);
 
 impl Write for Said {

@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What loading one state of a table needs.
 pub(super) struct Loading<'a> {
     /// The catalog, which errors name.
     pub(super) catalog: &'a Path,
@@ -56,7 +55,6 @@ impl Loading<'_> {
         )
     }
 
-    /// The table as it is scanned.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let columns = Columns::of(&self.described.columns).map_err(|unknown| self.unsupported(unknown))?;
         let fields: Vec<_> = columns.columns.iter().map(|column| Arc::clone(&column.field)).collect();
@@ -72,7 +70,6 @@ impl Loading<'_> {
         Roots::new(self.catalog, &self.described.data_path, self.named).map_err(|detail| self.outside(detail))
     }
 
-    /// The data files, by how they are read.
     fn groups(&self, columns: &Columns, known: &mut KnownFiles) -> Result<Vec<Group>, Error> {
         let roots = self.roots()?;
         let found = self.described.files.iter().map(|file| self.found_data(&roots, file));
@@ -101,7 +98,6 @@ impl Loading<'_> {
         Ok(groups)
     }
 
-    /// Where the columns of the table are in a file.
     fn sources(
         &self,
         columns: &Columns,
@@ -121,8 +117,7 @@ impl Loading<'_> {
         sources(&columns.columns, &schema, &constants, &HashSet::new(), path)
     }
 
-    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by, and those in
-    /// its path.
+    /// Values that a file need not hold because all its rows share them: those of its partition, and those in its path.
     fn constants(&self, columns: &[LakeColumn], file: &FileRow) -> Result<HashMap<i32, ScalarValue>, Error> {
         let mut texts = file.partition.clone();
         let mapping = file.mapping.and_then(|mapping| self.described.mappings.get(&mapping));
@@ -214,7 +209,6 @@ impl Loading<'_> {
     }
 }
 
-/// The rows of a file that are left; none where all are.
 fn left(mut gone: Vec<i64>, rows: usize, path: &Path) -> Result<Option<RowSelection>, Error> {
     gone.sort_unstable();
     gone.dedup();

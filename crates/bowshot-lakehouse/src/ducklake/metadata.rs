@@ -9,7 +9,6 @@ use rusqlite::Row;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-/// Tables of one lake.
 const MAX_TABLES: usize = 100_000;
 /// Bytes of the names in a list of them.
 const MAX_NAMES_BYTES: usize = 64 << 20;
@@ -21,7 +20,6 @@ const MAX_SNAPSHOTS: usize = 1_000_000;
 /// Which rows of the catalog's tables count at the snapshot `?1`.
 const AT: &str = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
 
-/// A table by its names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct LakeName {
     pub(super) schema: String,
@@ -35,7 +33,6 @@ pub(super) struct LakePath {
     pub(super) is_relative: bool,
 }
 
-/// What a table is made of at one snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Described {
     pub(super) table: i64,
@@ -56,7 +53,6 @@ pub(super) struct Described {
     pub(super) inlined: Vec<Inlined>,
 }
 
-/// A column, or a field within one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ColumnRow {
     pub(super) number: i64,
@@ -66,7 +62,6 @@ pub(super) struct ColumnRow {
     pub(super) parent: Option<i64>,
 }
 
-/// A data file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FileRow {
     pub(super) id: i64,
@@ -80,7 +75,6 @@ pub(super) struct FileRow {
     pub(super) partition: Vec<(i64, Option<String>)>,
 }
 
-/// A file of deleted places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct DeleteRow {
     pub(super) file: i64,
@@ -117,8 +111,7 @@ pub(super) fn listed(state: &State<'_>) -> Result<Vec<LakeName>, Error> {
     Ok(names)
 }
 
-/// What `read` makes of the entries of schemas, by the numbers of these and their own names. Nothing is joined or sorted in the
-/// database, where that has no limit.
+/// What `read` makes of the schemas, by number and name. Nothing is joined or sorted in the database, which has no limit for it.
 fn named<T>(
     state: &State<'_>,
     (table, column): (&str, &str),
@@ -132,7 +125,6 @@ fn named<T>(
     })
 }
 
-/// A schema at a snapshot.
 struct Schema {
     name: String,
     path: LakePath,
@@ -140,7 +132,11 @@ struct Schema {
 
 /// The schemas of a snapshot by their numbers.
 fn schemas(state: &State<'_>, snapshot: i64) -> Result<HashMap<i64, Schema>, Error> {
-    let nested = nested_schemas(state)?;
+    // Schemas within schemas have no names here, and their tables are none of the schema of that name.
+    let nested = match state.has_column("ducklake_schema", "parent_schema_id")? {
+        true => " AND parent_schema_id IS NULL",
+        false => "",
+    };
     let sql = format!(
         "SELECT schema_id, substr(schema_name, 1, {MAX_TEXT}), substr(path, 1, {MAX_TEXT}), path_is_relative \
          FROM ducklake_schema WHERE {AT}{nested}"
@@ -174,15 +170,6 @@ fn path(row: &Row<'_>, at: usize) -> rusqlite::Result<LakePath> {
     Ok(LakePath { path: path.unwrap_or_default(), is_relative: is_relative.unwrap_or(true) })
 }
 
-/// Schemas within schemas have no names here, and their tables are none of the schema of that name.
-fn nested_schemas(state: &State<'_>) -> Result<&'static str, Error> {
-    Ok(match state.has_column("ducklake_schema", "parent_schema_id")? {
-        true => " AND parent_schema_id IS NULL",
-        false => "",
-    })
-}
-
-/// The snapshot that is meant; none that is not there.
 pub(super) fn snapshot(state: &State<'_>, at: Option<AsOf>) -> Result<Option<i64>, Error> {
     let newest = state.moment.snapshot;
     match at {
@@ -251,7 +238,6 @@ pub(super) fn described(
     }))
 }
 
-/// Whether a view has this name, which means a query in the dialect of DuckDB.
 pub(super) fn is_view(state: &State<'_>, name: &LakeName, snapshot: i64) -> Result<bool, Error> {
     if !state.has_table("ducklake_view")? {
         return Ok(false);
@@ -263,7 +249,6 @@ pub(super) fn is_view(state: &State<'_>, name: &LakeName, snapshot: i64) -> Resu
     Ok(!views.is_empty())
 }
 
-/// The number of a table, and the paths of its schema and of itself.
 fn found(state: &State<'_>, name: &LakeName, snapshot: i64) -> Result<Option<(i64, [LakePath; 2])>, Error> {
     let schemas = schemas(state, snapshot)?;
     let sql = format!(
@@ -416,7 +401,6 @@ fn deletes(
     Ok(deletes.into_iter().map(|(_, delete)| delete).collect())
 }
 
-/// The names that files of others go by, for those that are needed.
 fn mappings(state: &State<'_>, table: i64, files: &[FileRow]) -> Result<BTreeMap<i64, Vec<NameRow>>, Error> {
     if files.iter().all(|file| file.mapping.is_none()) {
         return Ok(BTreeMap::new());

@@ -11,7 +11,6 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::sync::Arc;
 
-/// The place of a deleted row.
 const PLACE: &str = "pos";
 /// The snapshot that has added or deleted a row, in files of several snapshots.
 const SNAPSHOT: &str = "_ducklake_internal_snapshot_id";

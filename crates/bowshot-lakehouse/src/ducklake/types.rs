@@ -3,18 +3,14 @@
 use super::super::columns::{LakeColumn, number, numbered};
 use super::metadata::ColumnRow;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::common::ScalarValue;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// How deep types are nested.
 const MAX_DEPTH: usize = 32;
 
-/// Key and value of Arrow's canonical extension for UUIDs.
-const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
-
-/// The columns of a table.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) columns: Vec<LakeColumn>,
@@ -26,8 +22,6 @@ pub(super) struct Columns {
 type Children<'a> = HashMap<Option<i64>, Vec<&'a ColumnRow>>;
 
 impl Columns {
-    /// # Errors
-    /// Names the column whose type, or whose value of before it was added, is not known here.
     pub(super) fn of(rows: &[ColumnRow]) -> Result<Self, String> {
         let mut children = Children::new();
         for row in rows {
@@ -96,7 +90,6 @@ fn column(row: &ColumnRow, children: &Children<'_>) -> Result<LakeColumn, String
     Ok(LakeColumn { field, number, default })
 }
 
-/// A value that the catalog has as a text.
 pub(super) fn value(text: &str, data_type: &DataType) -> Result<ScalarValue, String> {
     match data_type {
         DataType::FixedSizeBinary(16) => {
@@ -114,7 +107,7 @@ pub(super) fn value(text: &str, data_type: &DataType) -> Result<ScalarValue, Str
 fn field(row: &ColumnRow, children: &Children<'_>, depth: usize) -> Result<FieldRef, String> {
     let mut metadata = numbered(number_of(row)?);
     if row.data_type == "uuid" {
-        metadata.insert(EXTENSION.0.to_owned(), EXTENSION.1.to_owned());
+        metadata.insert(EXTENSION.to_owned(), UUID.to_owned());
     }
     let data_type = data_type(row, children, depth)?;
     Ok(Arc::new(Field::new(&row.name, data_type, true).with_metadata(metadata)))

@@ -13,10 +13,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Earlier states that are remembered.
 const MAX_EARLIER: usize = 4;
 
-/// One Iceberg table in a folder.
 #[derive(Debug)]
 pub struct IcebergFolder {
     folder: TableFolder,
@@ -42,7 +40,6 @@ struct State {
     failed: Option<Failure>,
 }
 
-/// The metadata file that is current, and the state that it says.
 #[derive(Debug)]
 struct Loaded {
     current: Current,
@@ -65,7 +62,6 @@ struct Earlier {
     snapshot: Arc<LakeSnapshot>,
 }
 
-/// One look at a table.
 struct Look {
     folder: TableFolder,
     workshop: Arc<Workshop>,
@@ -82,21 +78,15 @@ impl IcebergFolder {
         Self { folder, workshop, max_files, state: Arc::default() }
     }
 
-    /// Where it is.
     pub(super) fn place(&self) -> &TableFolder {
         &self.folder
     }
 
     /// The table of this name as its metadata have it now, or had it in an earlier state.
-    ///
-    /// # Errors
-    /// When the metadata or what they name cannot be read, or ask for what this reader does not know; `NoState` for a state that
-    /// is not kept.
     pub(crate) async fn table(&self, name: &str, as_of: Option<AsOf>) -> Result<LakeTable, Error> {
         self.table_of(name, None, as_of).await
     }
 
-    /// The same with the metadata that a catalog has given.
     pub(super) async fn table_of(
         &self,
         name: &str,
@@ -108,14 +98,12 @@ impl IcebergFolder {
         Ok(LakeTable { name: name.to_owned(), snapshot, version, store, lineage: None })
     }
 
-    /// The number of the state that a branch or a tag names now.
     pub(crate) async fn referenced_state(&self, name: &str) -> Result<Option<u64>, Error> {
         self.look(None, None).await?;
         let state = self.state.lock().await;
         Ok(state.current.as_ref().and_then(|loaded| loaded.metadata.referenced_state(name)))
     }
 
-    /// Number of the data files.
     pub(crate) async fn files(&self) -> Result<usize, Error> {
         Ok(self.look(None, None).await?.1.files)
     }

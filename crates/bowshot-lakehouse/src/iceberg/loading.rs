@@ -24,7 +24,6 @@ use std::sync::Arc;
 /// Manifests that are read at once where that means to wait for a network.
 const PARALLEL_MANIFESTS: usize = 16;
 
-/// What reading one state needs.
 pub(super) struct Loading<'a> {
     pub(super) folder: &'a FolderView,
     pub(super) metadata: &'a TableMetadata,
@@ -36,7 +35,6 @@ pub(super) struct Loading<'a> {
     pub(super) max_files: usize,
 }
 
-/// The columns of a state.
 struct Wanted<'a> {
     columns: &'a [LakeColumn],
     /// Nested fields whose values of before they were added are not NULL.
@@ -56,7 +54,6 @@ impl Loading<'_> {
         paths::below(name, &self.metadata.location, self.folder).map_err(|outside| self.corrupt(outside))
     }
 
-    /// The state, with the files that are known already and those that are known then.
     pub(super) fn snapshot(&self, known: &mut KnownFiles) -> Result<LakeSnapshot, Error> {
         let fields = self.metadata.fields(self.earlier);
         let fields = fields.ok_or_else(|| self.corrupt("the schema of its snapshot does not exist"))?;
@@ -83,12 +80,10 @@ impl Loading<'_> {
         })
     }
 
-    /// Whether rows have numbers.
     fn has_lineage(&self) -> bool {
         self.metadata.format_version >= 3
     }
 
-    /// All files that count.
     fn entries(&self) -> Result<Vec<Entry>, Error> {
         let current = || self.metadata.current().map_err(|missing| self.corrupt(missing));
         let state = if self.earlier.is_some() { self.earlier } else { current()? };
@@ -147,7 +142,6 @@ impl Loading<'_> {
         })
     }
 
-    /// Files that metadata name, to be read from here.
     fn open(&self, names: &[&String]) -> Result<Vec<Arc<DataFile>>, Error> {
         let below = names.iter().map(|name| self.below(name)).collect::<Result<Vec<String>, Error>>()?;
         let below: Vec<&str> = below.iter().map(String::as_str).collect();
@@ -187,7 +181,6 @@ impl Loading<'_> {
         Ok(Entry { partition, ..entry })
     }
 
-    /// The data files, by how they are read.
     fn groups(
         &self,
         entries: &[Entry],
@@ -235,8 +228,7 @@ impl Loading<'_> {
         Ok(groups)
     }
 
-    /// Values that a file need not hold, because all its rows have the same: those that files are grouped by unchanged, in the types of
-    /// their columns.
+    /// Values that a file need not hold because all its rows share them: those of its partition, in the types of the columns.
     fn constants(&self, entry: &Entry) -> HashMap<i32, ScalarValue> {
         let fields = self.metadata.partitions(entry.spec).iter().zip(&entry.partition);
         let constant = |(field, value): (&metadata::PartitionField, &ScalarValue)| {
@@ -255,7 +247,6 @@ fn is_read(entry: &Entry) -> bool {
     }
 }
 
-/// Places of the deleted values that a data file's rows are compared with.
 fn deleted_by(file: &Entry, deleted: &[DeletedValues]) -> Vec<usize> {
     let is_meant = |deleted: &DeletedValues| {
         let partition = deleted.partition.as_ref();

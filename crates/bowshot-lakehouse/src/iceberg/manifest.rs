@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// An entry that says that a file was removed.
 const REMOVED: i64 = 2;
 
-/// A manifest, as the list names it.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) path: String,
@@ -67,7 +66,6 @@ pub(super) struct WholeEntry {
     pub(super) file: WrittenFile,
 }
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Data,
@@ -82,7 +80,6 @@ pub(super) struct Entry {
     pub(super) path: String,
     pub(super) format: String,
     pub(super) spec: i32,
-    /// Values of the fields of the specification.
     pub(super) partition: Vec<ScalarValue>,
     pub(super) sequence: i64,
     /// Numbers of the columns whose values say which rows are deleted.
@@ -93,8 +90,7 @@ pub(super) struct Entry {
     pub(super) first_row: Option<i64>,
 }
 
-/// Numbers of the first rows of the files of a manifest: those of a file that says none come behind those of the files before it
-/// (specification, "First Row ID Inheritance").
+/// First row numbers: a file without one continues behind the file before it (specification, "First Row ID Inheritance").
 struct FirstRows(Option<i64>);
 
 impl FirstRows {
@@ -206,7 +202,6 @@ fn collected<T>(
     Ok(all)
 }
 
-/// The batches of an Avro file.
 fn rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
     // A file of noise can make a reader panic; that is this table's problem and nobody else's.
     let read = catch_unwind(AssertUnwindSafe(|| avro::all_rows(file, most)))
@@ -216,7 +211,6 @@ fn rows(file: &Arc<DataFile>, most: usize) -> Result<Vec<RecordBatch>, Error> {
     read
 }
 
-/// The columns of a batch, or of a record within.
 struct Columns<'a> {
     columns: StructArray,
     path: &'a Path,
@@ -275,7 +269,6 @@ impl Columns<'_> {
         self.whole(name, row)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Whether an entry says that its file is no more.
     fn is_removed(&self, row: usize) -> Result<bool, Error> {
         self.find("status")?;
         Ok(self.whole("status", row)? == Some(REMOVED))
@@ -383,7 +376,6 @@ impl Columns<'_> {
         (0..summaries.columns.len()).map(summary).collect::<Result<Vec<_>, Error>>().map(Some)
     }
 
-    /// Where the part of a file begins that is meant, and how long it is.
     fn range(&self, row: usize) -> Result<Option<(i64, i64)>, Error> {
         let length = self.whole("content_size_in_bytes", row)?;
         Ok(self.whole("content_offset", row)?.zip(length))

@@ -12,14 +12,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a metadata file; a larger one is refused.
 pub(super) const MAX_BYTES: u64 = 32 << 20;
-/// The folder of metadata files.
 const FOLDER: &str = "metadata";
-/// Bytes of the file that says which number is current.
 const MAX_HINT_BYTES: u64 = 64;
 
-/// What is read of a metadata file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct TableMetadata {
@@ -45,7 +41,6 @@ pub(super) struct TableMetadata {
     refs: HashMap<String, Reference>,
 }
 
-/// The name of a state.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Reference {
@@ -59,7 +54,6 @@ struct IcebergSchema {
     fields: Vec<IcebergField>,
 }
 
-/// A column, or a field within one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct IcebergField {
@@ -87,7 +81,6 @@ pub(super) enum NestedType {
     Map { key_id: i32, key: Box<IcebergType>, value_id: i32, value: Box<IcebergType>, value_required: bool },
 }
 
-/// A state of the table.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Snapshot {
@@ -117,7 +110,6 @@ struct PartitionSpec {
     fields: Vec<PartitionField>,
 }
 
-/// What files are grouped by.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PartitionField {
@@ -150,7 +142,6 @@ impl TableMetadata {
         Err(Error::Unsupported { path: path.to_path_buf(), detail })
     }
 
-    /// The columns that the table has now, or had in an earlier state.
     pub(super) fn fields(&self, earlier: Option<&Snapshot>) -> Option<&[IcebergField]> {
         let wanted = earlier.and_then(|state| state.schema_id).or(self.current_schema_id);
         let found = self.schemas.iter().find(|schema| wanted.is_some() && schema.schema_id == wanted);
@@ -163,26 +154,20 @@ impl TableMetadata {
     }
 
     /// The state that the table is in; none where nothing was ever written.
-    ///
-    /// # Errors
-    /// Names a state that is said to be current and is not there.
     pub(super) fn current(&self) -> Result<Option<&Snapshot>, String> {
         let Some(current) = self.current_snapshot_id.filter(|id| *id >= 0) else { return Ok(None) };
         let found = self.snapshot(current);
         found.map(Some).ok_or_else(|| format!("its current snapshot {current} does not exist"))
     }
 
-    /// The state of this number, if it is kept.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Snapshot> {
         self.snapshots.iter().find(|snapshot| snapshot.snapshot_id == id)
     }
 
-    /// The number of the state that a branch or a tag names.
     pub(super) fn referenced_state(&self, name: &str) -> Option<u64> {
         u64::try_from(self.refs.get(name)?.snapshot_id).ok()
     }
 
-    /// What files of a specification are grouped by.
     pub(super) fn partitions(&self, spec: i32) -> &[PartitionField] {
         let found = self.partition_specs.iter().find(|known| known.spec_id == spec);
         let found = found.map(|spec| &spec.fields).or(self.partition_spec.as_ref());
@@ -223,7 +208,6 @@ pub(super) fn newest(folder: &FolderView, pool: &Arc<HandlePool>) -> Result<Stri
     }
 }
 
-/// The number that a file says, if there is one.
 fn hint(folder: &FolderView, pool: &Arc<HandlePool>) -> Option<u64> {
     let bytes = folder.read(&format!("{FOLDER}/version-hint.text"), MAX_HINT_BYTES, pool).ok()?;
     String::from_utf8(bytes).ok()?.trim().parse().ok()

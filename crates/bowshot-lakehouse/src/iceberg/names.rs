@@ -6,7 +6,6 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// The names of a column, or of a field within one.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct MappedField {

@@ -6,13 +6,9 @@ use super::metadata::PartitionField;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
-/// Digits of a decimal, at most.
 const MAX_DIGITS: u8 = 38;
 
 /// The values of one file.
-///
-/// # Errors
-/// Names the column that one is none of.
 pub(super) fn present(
     values: Vec<ScalarValue>,
     fields: &[PartitionField],

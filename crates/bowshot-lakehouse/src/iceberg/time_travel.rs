@@ -7,13 +7,9 @@ use chrono::{DateTime, SecondsFormat};
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// States that errors name.
 const MOST_NAMED: usize = 5;
 
 /// The state of this number, or the one that was current at this time.
-///
-/// # Errors
-/// `NoState` where it never was, or is kept no more.
 pub(super) fn state_at<'m>(
     metadata: &'m TableMetadata,
     as_of: AsOf,

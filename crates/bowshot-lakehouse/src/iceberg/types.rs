@@ -3,6 +3,7 @@
 use super::super::columns::{LakeColumn, numbered};
 use super::metadata::{IcebergField, IcebergType, NestedType};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::common::ScalarValue;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -11,21 +12,12 @@ use std::sync::Arc;
 /// Bytes of a value of `fixed[L]`; longer ones are not read, since rows without a value take as much room.
 const MAX_FIXED: i32 = 64 << 10;
 
-/// Key and value of Arrow's canonical extension for UUIDs.
-const EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.uuid");
-
 /// The columns of a table.
-///
-/// # Errors
-/// Names the column whose type, or whose value of before it was added, is not known here.
 pub(super) fn columns(fields: &[IcebergField]) -> Result<Vec<LakeColumn>, String> {
     fields.iter().map(column).collect()
 }
 
 /// What rows that are added have in columns that they do not name.
-///
-/// # Errors
-/// Names the column whose value is not known here.
 pub(super) fn write_defaults(
     fields: &[IcebergField],
     columns: &[LakeColumn],
@@ -100,7 +92,7 @@ fn arrow_field(field: &IcebergField) -> Result<FieldRef, String> {
 fn nested(name: &str, number: i32, data_type: &IcebergType, required: bool) -> Result<FieldRef, String> {
     let mut metadata = numbered(number);
     if matches!(data_type, IcebergType::Primitive(text) if text == "uuid") {
-        metadata.insert(EXTENSION.0.to_owned(), EXTENSION.1.to_owned());
+        metadata.insert(EXTENSION.to_owned(), UUID.to_owned());
     }
     Ok(Arc::new(Field::new(name, arrow_type(data_type)?, !required).with_metadata(metadata)))
 }

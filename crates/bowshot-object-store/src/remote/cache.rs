@@ -30,7 +30,6 @@ const TEMPORARY: &str = ".tmp";
 /// The digest of a file's address and content.
 pub(super) type FileKey = [u8; 16];
 
-/// A block of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct BlockId {
     pub(super) file: FileKey,
@@ -108,7 +107,6 @@ impl RangeCache {
         Ok(cache)
     }
 
-    /// Bytes that are kept.
     pub(super) fn bytes(&self) -> u64 {
         self.state.lock().bytes
     }
@@ -143,9 +141,6 @@ impl RangeCache {
 
     /// A whole file, open, which `fill` writes if it is not kept. It can be read to its end though its name may be gone at any
     /// time, and is filled once for all who want it at the same time. Blocks on the disk.
-    ///
-    /// # Errors
-    /// When it is larger than the budget, and those of the disk and of `fill`.
     pub(super) fn open_whole(
         &self,
         file: FileKey,

@@ -11,7 +11,6 @@ use futures::TryStreamExt;
 use object_store::path::Path as Location;
 use object_store::{GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore};
 use parking_lot::Mutex;
-use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +21,6 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What all clients share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) io: Io,
@@ -40,11 +38,7 @@ pub(super) struct Stores {
     pub(super) patient: Arc<dyn ObjectStore>,
 }
 
-impl fmt::Debug for Stores {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stores")
-    }
-}
+bowshot_api::debug_fields!(Stores {});
 
 #[derive(Debug)]
 pub struct Client {
@@ -56,7 +50,6 @@ pub struct Client {
     pub(super) fetches: Fetches,
 }
 
-/// What was asked of a bucket, and what came.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) requests: AtomicU64,
@@ -118,7 +111,6 @@ impl Client {
         self.pool.to(location)
     }
 
-    /// What is known of an object.
     pub(super) async fn head(&self, location: &Location) -> Result<ObjectMeta, Fault> {
         let options = || GetOptions { head: true, ..GetOptions::default() };
         let ask = || async {

@@ -7,43 +7,31 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// There is no such object or bucket.
     #[error("it does not exist")]
     Missing,
-    /// Another content than the one that was asked for.
     #[error("it was changed or replaced in the meantime")]
     Changed,
-    /// Somebody else has made it.
     #[error("it already exists")]
     Exists,
-    /// The credentials are missing, wrong or not enough.
     #[error("the store rejected the credentials of this server ({0})")]
     Refused(u16),
-    /// The same, of the credentials of the secret of this name.
     #[error("the store rejected the credentials of the secret `{1}` ({0})")]
     RefusedSecret(u16, String),
-    /// No credentials could be had.
     #[error("there are no credentials for the store")]
     Credentials,
-    /// Those that there are cannot be used, for this reason.
     #[error("{0}")]
     Unusable(String),
-    /// No answer in time.
     #[error("the store did not answer within {} s", .0.as_secs_f64())]
     Late(Duration),
-    /// The store answers with an error.
     #[error("the store returned status {0}")]
     Status(u16),
-    /// No connection, or one that broke.
     #[error("the store cannot be reached, or the connection to it broke")]
     Connection,
-    /// The answer is none that was asked for.
     #[error("the store cannot be used: {0}")]
     Strange(&'static str),
     /// A name below a folder that the library cannot say: with an empty part, `.`, `..` or a control character.
     #[error("the name of an object below it has an empty part (`a//b`), `.`, `..` or a control character")]
     OddName,
-    /// The server ends.
     #[error("the server ends")]
     Stopped,
     /// Listing is under way for the first time.
@@ -102,7 +90,6 @@ impl Fault {
         Self::Strange("it returned an invalid response")
     }
 
-    /// For the file or folder at this address.
     pub fn at(&self, path: &Path) -> Error {
         match self {
             Self::Missing => Error::Missing { path: path.to_path_buf() },

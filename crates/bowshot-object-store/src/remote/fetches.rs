@@ -12,7 +12,6 @@ use std::ops::Range;
 /// Blocks of a file by their numbers.
 pub(super) type Blocks = BTreeMap<u32, Bytes>;
 
-/// A read of neighbouring blocks.
 pub(super) type Fetch = BoxFuture<'static, Result<Blocks, Fault>>;
 
 #[derive(Debug, Default)]

@@ -55,7 +55,6 @@ impl RemoteFile {
         &self.path
     }
 
-    /// The digest of address and content.
     pub fn key(&self) -> [u8; 16] {
         self.key
     }

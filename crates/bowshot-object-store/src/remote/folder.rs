@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Objects that one listing may give.
 const MAX_LISTED: usize = 500_000;
 /// Objects that are removed at the same time, and with one wait.
 const PARALLEL: usize = 8;
@@ -43,7 +42,6 @@ pub struct Small {
     pub version: UpdateVersion,
 }
 
-/// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
@@ -68,7 +66,6 @@ impl ObjectFolder {
         }
     }
 
-    /// The address of a file, or of a folder below this one.
     pub fn address_of(&self, name: &str) -> String {
         format!("{}/{name}", self.address())
     }
@@ -124,7 +121,6 @@ impl ObjectFolder {
         }
     }
 
-    /// Bytes of an object, if it is there.
     pub fn size(&self, name: &str) -> Result<Option<u64>> {
         let (client, location) = (Arc::clone(&self.client), self.location(name));
         // Counted and bounded by the client.
@@ -141,7 +137,6 @@ impl ObjectFolder {
         self.list_some(below, MAX_LISTED)
     }
 
-    /// Whether there is nothing at all.
     pub fn is_empty(&self) -> Result<bool> {
         let (client, prefix) = (Arc::clone(&self.client), self.base.clone());
         let found = self.client.shared.io.wait(async move { client.list(&prefix, 0).await });
@@ -225,7 +220,6 @@ impl ObjectFolder {
         }
     }
 
-    /// A file to be read in parts.
     pub fn file(&self, name: &str) -> std::result::Result<Arc<RemoteFile>, FileError> {
         let path = PathBuf::from(self.address_of(name));
         let (client, location) = (Arc::clone(&self.client), self.location(name));

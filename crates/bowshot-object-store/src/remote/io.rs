@@ -69,7 +69,6 @@ impl Drop for Io {
 pub(crate) struct Task<T>(JoinHandle<T>);
 
 impl<T> Task<T> {
-    /// What came of it.
     pub(super) async fn done(mut self) -> Result<T, Fault> {
         (&mut self.0).await.map_err(|_| Fault::Stopped)
     }

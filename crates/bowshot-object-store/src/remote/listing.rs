@@ -21,7 +21,6 @@ pub struct Listing {
     odd: Vec<String>,
 }
 
-/// What one folder holds.
 #[derive(Debug, Default)]
 pub struct Level<'a> {
     pub files: Vec<(&'a str, &'a ObjectMeta)>,
@@ -40,7 +39,6 @@ impl Listing {
         Self { objects: vec![object], is_file: true, odd: Vec::new() }
     }
 
-    /// Whether a folder has such a name directly in it.
     pub fn is_odd(&self, folder: &str) -> bool {
         self.odd.iter().any(|odd| odd == folder)
     }

@@ -39,7 +39,6 @@ bowshot_api::defaults! {
 }
 
 impl RemoteOptions {
-    /// The endpoints that the operator has named, in any way.
     pub fn known_endpoints(&self) -> BTreeSet<String> {
         super::store_builder::endpoints(self)
     }

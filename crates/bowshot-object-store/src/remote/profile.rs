@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 /// How long what was read is believed.
 const BELIEVED: Duration = Duration::from_secs(10);
 
-/// The profile that the environment names.
 pub(super) fn chosen() -> Option<String> {
     std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty())
 }
@@ -25,7 +24,6 @@ pub(super) fn value(profile: Option<&str>, key: &str) -> Option<String> {
     found(config_path()).or_else(|| found(credentials_path()))
 }
 
-/// The keys of a profile.
 #[derive(Debug)]
 pub(super) struct Credentials {
     profile: String,
@@ -34,9 +32,6 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Those of the profile; `None` if no profile was named and there are none for `default`.
-    ///
-    /// # Errors
-    /// When a profile was named that has no keys.
     pub(super) fn find(profile: Option<&str>) -> Result<Option<Self>, String> {
         let found = Self { profile: name(profile), known: Mutex::default() };
         match (read(&found.profile), profile) {

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Listing takes at most one part of so many of the time.
 const LISTING_SHARE: u32 = 10;
-/// Objects of one source.
 const MAX_OBJECTS: usize = 500_000;
 /// How long a failure is believed.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(1);
@@ -60,7 +59,6 @@ pub fn pause(refresh: Duration, started: Instant) -> Duration {
 #[derive(Debug, Clone)]
 pub struct RemoteTable {
     pub source: Arc<RemoteSource>,
-    /// Its name in the bucket.
     pub location: String,
 }
 
@@ -76,7 +74,6 @@ impl RemoteSource {
         })
     }
 
-    /// The whole source as a table.
     pub fn table(self: &Arc<Self>) -> RemoteTable {
         RemoteTable { source: Arc::clone(self), location: self.url.location.as_ref().to_owned() }
     }
@@ -86,8 +83,7 @@ impl RemoteSource {
         self.stale.store(true, Ordering::Release);
     }
 
-    /// Whether the store is to be asked before anything else is told: something is another content by now, or the credentials are
-    /// others.
+    /// Whether the store must be asked first: something in it has changed, or the credentials have.
     pub(super) fn is_stale(&self) -> bool {
         self.state.lock().last.as_ref().is_some_and(|last| !self.counts(last))
             || self.stale.load(Ordering::Acquire)
@@ -98,13 +94,11 @@ impl RemoteSource {
         !self.stale.load(Ordering::Acquire) && same(last.by.as_ref(), self.secret().as_ref())
     }
 
-    /// The secret whose credentials the source has, if any.
     fn secret(&self) -> Option<Arc<KeptSecret>> {
         self.client.pool.secret(&self.url.location)
     }
 
-    /// What the last listing has shown, and what came of the last attempt. Never waits; a listing that is too old is made anew
-    /// in the background.
+    /// The last listing, and what came of the last attempt. Never waits: an old listing is renewed in the background.
     pub fn known(self: &Arc<Self>) -> (Option<Arc<Listing>>, Option<Fault>) {
         let (good, fault, due) = {
             let state = self.state.lock();
@@ -137,7 +131,6 @@ impl RemoteSource {
         let _ = self.client.shared.io.spawn(work).done().await;
     }
 
-    /// Whether the last listing is too old to say what is not there.
     pub fn is_due(&self) -> bool {
         self.fresh().is_none()
     }
@@ -238,7 +231,6 @@ impl RemoteSource {
         }
     }
 
-    /// A file of the last listing.
     pub fn file(&self, object: &object_store::ObjectMeta) -> Arc<RemoteFile> {
         let path = self.url.shown(object.location.as_ref());
         RemoteFile::new(&self.client, object, path, &self.stale)
@@ -256,7 +248,6 @@ impl RemoteTable {
         self.source.client.pool.in_force()
     }
 
-    /// Where it is.
     pub fn path(&self) -> PathBuf {
         self.source.url.shown(&self.location)
     }

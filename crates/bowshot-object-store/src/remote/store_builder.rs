@@ -20,7 +20,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Keys of a place, with how the libraries call them.
@@ -103,9 +102,6 @@ pub(super) fn endpoints(options: &RemoteOptions) -> BTreeSet<String> {
 }
 
 /// Opens a bucket with the credentials of a secret: see [`open`].
-///
-/// # Errors
-/// `Invalid`, naming the secret, where it cannot be opened or does not fit.
 pub(super) fn open_with(
     (secret, secrets): (&KeptSecret, &Secrets),
     url: &RemoteUrl,
@@ -141,9 +137,6 @@ pub(super) fn open_with(
 }
 
 /// Opens a bucket; nothing is asked of it yet. Also the endpoint that it is at, as far as somebody named one.
-///
-/// # Errors
-/// `Invalid`, naming the place and the key, for what cannot be used.
 pub(super) fn open(
     url: &RemoteUrl,
     settings: Option<&PlaceSettings>,
@@ -153,9 +146,6 @@ pub(super) fn open(
 }
 
 /// Checks the keys of a place and how secrets are named, without looking them up.
-///
-/// # Errors
-/// `Invalid`, naming the place and the key.
 pub(super) fn check(settings: &PlaceSettings) -> Result<()> {
     let url = RemoteUrl::parse(&settings.url).map_err(Error::from)?;
     for (name, value) in &settings.values {
@@ -252,7 +242,6 @@ impl<'a> Said<'a> {
         Ok((Stores { once, patient }, endpoint + &account))
     }
 
-    /// The endpoint that somebody has named.
     fn endpoint(&self) -> Option<String> {
         let variables: &[&str] = match self.url.scheme {
             Scheme::S3 => &ENDPOINTS_OF_S3,

@@ -17,7 +17,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct StorePool {
     url: RemoteUrl,
-    /// What the configuration says of it.
     place: Option<PlaceSettings>,
     options: RemoteOptions,
     /// Credentials that a catalog has given, beside which there are no others.
@@ -100,7 +99,6 @@ impl StorePool {
         self.secrets().map(Secrets::in_force)
     }
 
-    /// The way to an address.
     pub(super) fn to(&self, location: &Location) -> std::result::Result<Arc<Way>, Fault> {
         let secret = self.secret(location);
         let in_force = self.in_force().unwrap_or_default();

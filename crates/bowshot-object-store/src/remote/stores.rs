@@ -39,7 +39,6 @@ struct Open {
     clients: BTreeMap<(String, String, bool), Arc<Client>>,
 }
 
-/// What is told of one bucket.
 #[derive(Debug, Clone)]
 pub struct PlaceSummary {
     /// `s3://bucket`
@@ -48,9 +47,7 @@ pub struct PlaceSummary {
     pub requests: u64,
     /// Those that came to nothing.
     pub failed: u64,
-    /// Bytes that came from the store.
     pub bytes_read: u64,
-    /// Bytes that were uploaded.
     pub bytes_written: u64,
     /// Bytes that came from disk instead.
     pub bytes_from_cache: u64,
@@ -62,9 +59,6 @@ pub struct PlaceSummary {
 
 impl Remotes {
     /// Checks the settings. Nothing is opened yet.
-    ///
-    /// # Errors
-    /// `Invalid` for places that are no addresses, and for keys of them that are not known.
     pub fn new(options: RemoteOptions) -> Result<Arc<Self>> {
         options.places.iter().try_for_each(store_builder::check)?;
         let places = |texts: &[String], setting: &str| {
@@ -87,7 +81,6 @@ impl Remotes {
         !self.exchange.is_empty()
     }
 
-    /// All secrets that are in force, if the server keeps some.
     pub fn in_force(&self) -> Option<Arc<InForce>> {
         self.options.secrets.as_ref().map(|secrets| secrets.in_force())
     }
@@ -97,7 +90,6 @@ impl Remotes {
         self.options.refresh
     }
 
-    /// What was asked of the buckets that are open.
     pub fn describe(&self) -> Vec<PlaceSummary> {
         let open = self.open.lock();
         let cache =
@@ -241,9 +233,6 @@ impl Remotes {
     }
 
     /// A client of a web service, on the threads of the stores. What says nothing of its patience has that of the stores.
-    ///
-    /// # Errors
-    /// `Invalid` for a certificate that cannot be read, and when no threads can be started.
     pub fn web(
         &self,
         (plain, authority): (bool, Option<&str>),

@@ -8,7 +8,6 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use object_store::path::Path as Location;
 use object_store::{MultipartUpload, PutMode, PutMultipartOptions, PutOptions, PutPayload};
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -34,14 +33,7 @@ pub struct Upload {
     before: Option<String>,
 }
 
-impl fmt::Debug for Upload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upload")
-            .field("shown", &self.shown)
-            .field("parts", &self.begun)
-            .finish_non_exhaustive()
-    }
-}
+bowshot_api::debug_fields!(Upload { shown, begun });
 
 impl Upload {
     /// # Errors

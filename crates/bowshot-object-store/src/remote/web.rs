@@ -69,8 +69,6 @@ pub struct Answer {
 }
 
 impl WebClient {
-    /// # Errors
-    /// `Invalid` for a certificate that cannot be read, and when there is no client for these settings.
     pub(super) fn new(
         shared: Arc<Shared>,
         patience: Patience,
@@ -94,7 +92,6 @@ impl WebClient {
         Ok(Self { client: HttpClient::new(client), shared, patience })
     }
 
-    /// How long an answer is waited for, with all attempts.
     pub fn timeout(&self) -> Duration {
         self.patience.timeout
     }

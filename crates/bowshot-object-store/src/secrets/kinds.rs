@@ -6,12 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of all values of a secret. A note has a limit of its own.
 const MAX_BYTES: usize = 32 << 10;
-/// Longest scope.
 const MAX_SCOPE_BYTES: usize = 2 << 10;
-/// Longest name of a secret.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Of which kind of source the credentials are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretKind {
     /// S3 and what speaks its protocol.
@@ -72,7 +69,6 @@ impl SecretKind {
     const ALL: [Self; 7] =
         [Self::S3, Self::Gcs, Self::Azure, Self::Http, Self::Postgres, Self::MySql, Self::FlightSql];
 
-    /// As it is kept and shown.
     pub fn name(self) -> &'static str {
         match self {
             Self::S3 => "s3",
@@ -98,7 +94,6 @@ impl SecretKind {
         })
     }
 
-    /// The protocol of the object store, if it is one.
     pub fn scheme(self) -> Option<Scheme> {
         match self {
             Self::S3 => Some(Scheme::S3),
@@ -119,7 +114,6 @@ impl SecretKind {
         }
     }
 
-    /// The keys, for people.
     fn keys(self) -> String {
         let keys = KEYS.iter().filter(|key| key.kinds.contains(&self));
         let names = keys.map(|key| match key.name {
@@ -179,17 +173,14 @@ impl NewSecret {
         if let Some(endpoint) = values.get("endpoint")
             && !endpoints.contains(endpoint.expose().trim_end_matches('/'))
         {
-            return Err(foreign_endpoint());
+            // Whoever gives credentials does not say where the server goes with them.
+            let error = Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is not allowed");
+            return Err(error.with_hint(
+                "the operator can allow endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
+            ));
         }
         Ok(Self { name, kind, scope, values })
     }
-}
-
-/// The error for an endpoint that the operator has not named: whoever gives credentials says not where the server goes with them.
-fn foreign_endpoint() -> Error {
-    Error::new(ErrorKind::Denied, "the ENDPOINT of the secret is not allowed").with_hint(
-        "the operator can allow endpoints with the setting `object_store.endpoints`, or as `endpoint` in `[[object_store.places]]`",
-    )
 }
 
 fn check_name(name: &str) -> Result<()> {

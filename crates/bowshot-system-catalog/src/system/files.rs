@@ -72,9 +72,9 @@ fn object_stores(places: &[PlaceSummary]) -> Result<RecordBatch> {
 
 fn rejects(summaries: &[TableSummary]) -> Result<RecordBatch> {
     let all = summaries.iter().flat_map(|one| one.rejects.iter().map(move |reject| (one, reject)));
-    let rows = all.map(|(one, reject)| {
+    let rows = all.map(|(one, (path, reject))| {
         let name = Some(&one.name).filter(|name| !name.is_empty());
-        let path = reject.path.display().to_string();
+        let path = path.display().to_string();
         cells![name, path, reject.line, reject.column.clone(), reject.value.clone(), &reject.reason]
     });
     let columns = columns![

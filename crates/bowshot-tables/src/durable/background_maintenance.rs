@@ -50,7 +50,6 @@ struct Todo {
     /// When the versions of all tables were last trimmed, and which version each had then.
     trimmed: Option<Instant>,
     trimmed_at: HashMap<Uuid, u64>,
-    /// The table whose rows are being moved.
     tidying: Option<Uuid>,
     /// Tables that could not be tidied.
     not_before: HashMap<(Uuid, Work), Instant>,
@@ -62,7 +61,6 @@ impl Keeper {
         Self { logs: Mutex::default(), todo: Mutex::new(Todo { dropped, ..Todo::default() }) }
     }
 
-    /// Starts the thread; it ends with the store.
     pub(crate) fn start(store: &Arc<TableStore>) {
         let weak = Arc::downgrade(store);
         let started = thread::Builder::new().name("bowshot-keeper".to_owned()).spawn(move || {
@@ -165,8 +163,7 @@ impl Keeper {
         self.todo.lock().tidying == Some(table)
     }
 
-    /// The catalog knows what the Delta log says, so that versions may be forgotten before the one that is given: the log shows
-    /// it.
+    /// Notes in the catalog what the Delta log shows, so that versions before the given one may be forgotten.
     pub(super) fn record(&self, table: &Table, folder: &Folder) -> Result<Option<u64>, Error> {
         if let Some(bucket) = folder.disk.bucket() {
             bucket.make_whole(table.id(), &folder.disk, &folder.catalog)?;
@@ -225,7 +222,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes the checkpoints that are due. To be called outside of any runtime.
     pub(super) fn write_checkpoints(&self, folder: &Folder) {
         let checkpoints: Vec<_> = self.todo.lock().checkpoints.drain().collect();
         for (table, version) in checkpoints {
@@ -248,8 +244,7 @@ impl Keeper {
         due
     }
 
-    /// What is to be done for a table: it has had few rows in the catalog or deleted rows in files for long enough, or has too
-    /// many small files.
+    /// What is due for a table: its few rows or deleted rows have waited long enough, or it has too many small files.
     fn due(&self, table: &Table) -> Vec<Work> {
         let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
         let few_rows = in_catalog.then_some(FEW_ROWS_STAY);
@@ -278,7 +273,6 @@ impl Keeper {
         [(Work::FewRows, few_rows), (Work::Files, files)].into_iter().filter_map(is_due).collect()
     }
 
-    /// Forgets old versions of the tables that have changed.
     fn trim(&self, store: &TableStore, snapshot: &Snapshot, folder: &Folder) {
         if self.todo.lock().trimmed.is_some_and(|last| last.elapsed() < TRIM_EVERY) {
             return;

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// The file in a data folder.
 pub(super) const FILE: &str = "catalog.sqlite";
 
 /// Number of the layout below. A catalog with an unknown one is not touched.
@@ -21,7 +20,6 @@ pub(super) const LAYOUT_WITH_NOTES: i64 = 2;
 pub(super) const LAYOUT_WITH_BUCKET: i64 = 3;
 /// The same with deleted rows that their files still have: who does not know of that would show them.
 pub(super) const LAYOUT_WITH_DELETED_ROWS: i64 = 4;
-/// Those that this version knows.
 pub(super) const LAYOUTS: [i64; 4] =
     [LAYOUT, LAYOUT_WITH_NOTES, LAYOUT_WITH_BUCKET, LAYOUT_WITH_DELETED_ROWS];
 
@@ -115,7 +113,6 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Whether a folder has a catalog.
     pub(crate) fn is_in(folder: &Path) -> bool {
         folder.join(FILE).exists()
     }
@@ -173,7 +170,6 @@ impl Catalog {
         Ok(Self { path, opening, connection: Mutex::new(connection), stopped: Mutex::default() })
     }
 
-    /// This opening and the one before.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }
@@ -202,7 +198,6 @@ impl Catalog {
         Ok(result)
     }
 
-    /// Whether it is not known what of the last transaction is on disk.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.lock().is_some()
     }

@@ -16,7 +16,6 @@ use std::io::Cursor;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A column as the catalog has it.
 #[derive(Serialize, Deserialize)]
 struct StoredColumn {
     field: Value,

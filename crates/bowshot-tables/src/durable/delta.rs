@@ -40,7 +40,6 @@ struct Published {
     recorded: Option<u64>,
 }
 
-/// The logs of all tables. One thread writes at a time.
 #[derive(Debug, Default)]
 pub(super) struct Logs {
     known: HashMap<Uuid, Published>,
@@ -156,7 +155,6 @@ impl Log {
         }
     }
 
-    /// What the catalog knows of it.
     fn recorded(&self, catalog: &Catalog) -> Result<Option<Published>, Error> {
         catalog.read(|connection| {
             let sql = "SELECT delta_version, version, columns FROM published WHERE table_id = ?";
@@ -365,7 +363,6 @@ fn commit_info(table: &Table) -> Value {
     }})
 }
 
-/// What Delta must know of a table before its files.
 fn definition(table: &Table, columns: &str) -> Vec<Value> {
     let local = table.schema().fields().iter().any(|field| has_local_timestamps(field.data_type()));
     let protocol = if local {

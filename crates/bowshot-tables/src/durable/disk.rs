@@ -41,7 +41,6 @@ pub(super) struct LocalCopy {
     pub(super) used_ms: u64,
 }
 
-/// Who reads a file.
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
@@ -87,7 +86,6 @@ impl Disk {
         let _ = self.bucket.set(bucket);
     }
 
-    /// Where the files are for good, if that is not here.
     pub(crate) fn bucket(&self) -> Option<&Arc<Bucket>> {
         self.bucket.get()
     }
@@ -97,7 +95,6 @@ impl Disk {
         path.strip_prefix(&self.tables).unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    /// The folder of a table, which is a Delta table.
     pub(super) fn folder(&self, table: Uuid) -> PathBuf {
         self.tables.join(table.to_string())
     }
@@ -180,7 +177,6 @@ impl Disk {
         }
     }
 
-    /// Whether somebody may read files of a table.
     pub(super) fn is_used(&self, table: Uuid) -> bool {
         let folder = self.folder(table);
         self.users.lock().keys().any(|path| path.starts_with(&folder))
@@ -194,7 +190,6 @@ impl Disk {
         names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
-    /// All files of rows that are here.
     pub(super) fn copies(&self) -> Result<Vec<LocalCopy>, Error> {
         let mut copies = Vec::new();
         for folder in listed(&self.tables)? {
@@ -218,7 +213,6 @@ impl Disk {
         Ok(copies)
     }
 
-    /// Whether a query reads a file.
     pub(super) fn is_read(&self, path: &Path) -> bool {
         self.users.lock().get(path).is_some_and(|users| users.slot.is_read())
     }
@@ -232,7 +226,6 @@ impl Disk {
         removed
     }
 
-    /// Removes the folder of a table that is not there any more.
     pub(super) fn remove_folder(&self, table: Uuid) -> Result<(), Error> {
         let folder = self.folder(table);
         self.made.lock().remove(&table);
@@ -243,7 +236,6 @@ impl Disk {
         }
     }
 
-    /// Whether there are folders of tables.
     pub(crate) fn has_tables(&self) -> Result<bool, Error> {
         let is_table = |path: &PathBuf| {
             path.file_name().is_some_and(|name| Uuid::parse_str(&name.to_string_lossy()).is_ok())
@@ -282,7 +274,6 @@ impl Disk {
     }
 }
 
-/// Our files in the folder of a table and its log that are not among these.
 fn orphans_of(folder: &Path, files: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     let log = folder.join("_delta_log");
     let in_log = if log.is_dir() { listed(&log)? } else { Vec::new() };
@@ -294,7 +285,7 @@ fn orphans_of(folder: &Path, files: &HashSet<PathBuf>) -> Result<Vec<PathBuf>, E
 }
 
 /// The log of a table is written after its first commit.
-fn is_committed(folder: &Path) -> Result<bool, Error> {
+pub(super) fn is_committed(folder: &Path) -> Result<bool, Error> {
     let log = folder.join("_delta_log");
     let is_entry = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
     Ok(log.is_dir() && listed(&log)?.iter().any(is_entry))

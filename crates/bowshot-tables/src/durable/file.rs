@@ -34,10 +34,8 @@ pub(crate) struct StoredFile {
     slot: Arc<Slot>,
 }
 
-/// What all segments that have the same file share.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Locked while somebody looks at the file.
     look: Mutex<Option<Look>>,
     /// When it was last read, since 1970.
     used_ms: AtomicU64,
@@ -51,7 +49,6 @@ pub(crate) struct Look {
 }
 
 impl StoredFile {
-    /// A file that was just written.
     pub(super) fn written(disk: Arc<Disk>, path: PathBuf, rows: usize, bytes: u64) -> Self {
         Self::new(disk, path, (rows, bytes), Arc::new(AtomicBool::new(false)))
     }
@@ -83,7 +80,6 @@ impl StoredFile {
         &self.disk
     }
 
-    /// The name in the table's folder.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -107,8 +103,7 @@ impl StoredFile {
         self.slot.look.try_lock().is_some_and(|look| look.is_some())
     }
 
-    /// Reads the footer, once; of a file that is not here, the store's. Fails if the file is gone, or is not the one that
-    /// was written. May wait for the store.
+    /// Reads the footer once. Fails if the file is gone, or is not the one that was written. May wait for the store.
     pub(crate) fn look(&self) -> Result<Look, Error> {
         self.slot.touch();
         let mut slot = self.slot.look.lock();
@@ -229,7 +224,6 @@ impl StoredFile {
         })))
     }
 
-    /// The file as a scan takes it.
     pub(crate) fn planned(&self, schema: &Schema, values: Vec<ScalarValue>) -> Result<SnapshotFile, Error> {
         let Look { data, facts } = self.look()?;
         Ok(SnapshotFile::of_parquet(data, facts, schema, values))

@@ -13,19 +13,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A commit of a table that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub table: Uuid,
     /// Number of the commit; the first is 0.
     pub version: u64,
-    /// When it was committed.
     pub committed: DateTime<Utc>,
     /// What it did: `CREATE`, `INSERT`, `UPDATE`, `DELETE`, `ALTER`, `OPTIMIZE`.
     pub operation: String,
     /// Rows that it put in; an updated row is one put in and one taken out.
     pub rows_added: u64,
-    /// Rows that it took out.
     pub rows_removed: u64,
 }
 

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What the catalog has.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// `None` in a new data folder.
@@ -43,13 +42,11 @@ impl Leftovers {
         self.dropped.iter().copied().collect()
     }
 
-    /// Whether something of the catalog cannot be read.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.doubtful
     }
 
-    /// Removes the files and folders that belong to no table. Fails, before it removes anything, if the catalog is
-    /// older than the tables, as one from a backup is: what it does not know is no rubbish then.
+    /// Removes files and folders of no table. Fails before that if the catalog is older than the tables.
     pub(crate) fn remove(&self, catalog: &Catalog, disk: &Disk) -> Result<(), Error> {
         if self.doubtful {
             tracing::warn!(
@@ -83,14 +80,12 @@ impl Leftovers {
     }
 }
 
-/// Where loaded rows go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shelf<'a> {
     pub(super) disk: &'a Arc<Disk>,
     pub(super) account: &'a Arc<Account>,
 }
 
-/// A row of the table `segments`.
 #[derive(Debug)]
 pub(super) struct SegmentRow {
     pub(super) id: u64,
@@ -129,7 +124,6 @@ impl SegmentRow {
     }
 }
 
-/// Reads everything that is there now.
 pub(crate) fn load(
     catalog: &Catalog,
     disk: &Arc<Disk>,
@@ -331,7 +325,6 @@ fn notes(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> 
     Ok(notes.into_iter().collect())
 }
 
-/// All rows of a query.
 pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,

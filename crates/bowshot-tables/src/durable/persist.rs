@@ -20,7 +20,6 @@ use uuid::Uuid;
 pub(crate) struct Persisted {
     /// The tables that it made, redefined, or gave other files, as they are now: what others must be shown.
     pub(crate) changed: Vec<Arc<Table>>,
-    /// The tables that it dropped.
     pub(crate) dropped: Vec<Uuid>,
 }
 
@@ -31,8 +30,7 @@ impl Persisted {
     }
 }
 
-/// Numbers the versions of the tables that `next` has in another state than `head`, and writes all of the difference
-/// in one transaction. On failure the catalog is as it was.
+/// Numbers the versions of the tables that `next` changes, and writes the difference in one transaction.
 pub(crate) fn persist(catalog: &Catalog, head: &Snapshot, next: &mut Snapshot) -> Result<Persisted, Error> {
     let before = Names::of_changed(head, next);
     number_versions(head, next, &before);
@@ -304,7 +302,6 @@ impl Writer<'_> {
         )
     }
 
-    /// The step of a table to its new version.
     fn table(&self, old: Option<&Table>, table: &Table) -> Result<(), Error> {
         let (id, version) = (table.id().to_string(), table.version().cast_signed());
         if old.is_none_or(|old| old.definition() != table.definition()) {
@@ -380,7 +377,6 @@ fn edits(old: Option<&Table>, table: &Table) -> Edits {
     table.edits().minus(old.map(Table::edits).unwrap_or_default())
 }
 
-/// What the history calls the step.
 fn operation(old: Option<&Table>, table: &Table) -> &'static str {
     let edits = edits(old, table);
     match old {

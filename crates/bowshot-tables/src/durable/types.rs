@@ -5,9 +5,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Fiel
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The type in which a durable table keeps values of a type: the same, or one that takes all of its values. Time
-/// stamps have microseconds, as in Delta, PostgreSQL and DuckDB; nanoseconds must be zero. `None` for types that Delta
-/// has no place for: times of day, intervals, decimals of more than 38 digits.
+/// The type in which a durable table keeps a type, times in microseconds (nanoseconds must be zero). `None` if Delta has none.
 pub fn durable_type(data_type: &DataType) -> Option<DataType> {
     Some(match data_type {
         DataType::Boolean
@@ -66,7 +64,6 @@ fn map_type(key: FieldRef, value: FieldRef) -> DataType {
     DataType::Map(Arc::new(Field::new("key_value", entries, false)), false)
 }
 
-/// A durable type as Delta's schema names it.
 pub(super) fn to_json(data_type: &DataType) -> Option<Value> {
     Some(match data_type {
         DataType::Boolean => json!("boolean"),
@@ -105,7 +102,6 @@ pub(super) fn to_json(data_type: &DataType) -> Option<Value> {
     })
 }
 
-/// A column as Delta's schema has it.
 pub(super) fn field_to_json(field: &Field, comment: Option<&str>) -> Option<Value> {
     let metadata = comment.map_or_else(|| json!({}), |comment| json!({"comment": comment}));
     Some(json!({

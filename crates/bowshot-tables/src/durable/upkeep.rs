@@ -35,7 +35,6 @@ pub struct Optimized {
 pub struct Vacuumed {
     /// Versions that are forgotten.
     pub versions: usize,
-    /// Files that were removed.
     pub files: usize,
 }
 
@@ -48,7 +47,6 @@ pub(super) enum Work {
     Files,
 }
 
-/// Bytes of the files that have deleted rows.
 pub(super) fn bytes_with_deleted_rows(table: &Table) -> u64 {
     let segments = table.shared_segments().iter().filter(|segment| !segment.deleted().is_empty());
     segments.map(|segment| segment.bytes()).sum()
@@ -64,9 +62,6 @@ fn small_files(table: &Table) -> usize {
 }
 
 /// Does what is to be done in the background.
-///
-/// # Errors
-/// `Conflict` when a statement has taken out rows from the catalog meanwhile.
 pub(super) fn tidy(store: &TableStore, name: &EntryName, work: Work) -> Result<Optimized, Error> {
     let base = store.snapshot();
     let Some(Entry::Table(table)) = base.entry(name) else { return Ok(Optimized::default()) };
@@ -84,8 +79,7 @@ pub(super) fn tidy(store: &TableStore, name: &EntryName, work: Work) -> Result<O
 }
 
 impl Table {
-    /// The table with all rows that are in the catalog in files, with small files united, and without files that have deleted
-    /// rows. A table in memory stays as it is. Blocks.
+    /// The table with all rows of the catalog in files, small files united, and no deleted rows left in files. Blocks.
     pub fn optimized(&self, store: &TableStore) -> Result<(Self, Optimized), Error> {
         let several = small_files(self) > 1;
         self.united(store, |segment| match segment.file() {
@@ -141,8 +135,7 @@ fn groups(segments: impl Iterator<Item = Arc<Segment>>) -> Vec<Vec<Arc<Segment>>
 }
 
 impl TableStore {
-    /// Moves all rows that are in the catalog into files, so that other programs see them when the server has ended.
-    /// What cannot be moved stays where it is. Blocks.
+    /// Moves rows from the catalog into files, for other programs to see. What cannot be moved stays. Blocks.
     pub fn settle(self: &Arc<Self>) {
         let Some(folder) = self.folder() else { return };
         let bucket = folder.disk.bucket();
@@ -183,8 +176,7 @@ impl TableStore {
         Ok(())
     }
 
-    /// Forgets the versions of a durable table that others have followed for longer than `retain`, and removes the
-    /// files that only they had. Blocks.
+    /// Forgets versions that were replaced longer than `retain` ago, and removes the files that only they had. Blocks.
     pub fn vacuum(&self, table: &Table, retain: Duration) -> Result<Vacuumed, Error> {
         let Some(folder) = self.folder().filter(|_| table.definition().is_durable()) else {
             return Ok(Vacuumed::default());
@@ -250,8 +242,7 @@ fn oldest_kept(folder: &Folder, table: &Table, before_us: i64) -> Result<u64, Er
     Ok(found.cast_unsigned().min(table.version()))
 }
 
-/// Takes the versions before one out of the catalog. Gives their number, and the files that no version has any more. The files that
-/// the log shows stay: what it says next is told by the difference to them.
+/// Takes older versions out of the catalog. Gives their number, and the files of no version, without those that the log shows.
 fn forget(
     folder: &Folder,
     table: &Table,

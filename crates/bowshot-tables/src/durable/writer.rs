@@ -21,8 +21,7 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Bytes collected before they go to the system.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Writes the rows to a new file of the table, and makes it survive a crash: on disk, and in the store if the tables are in one.
-/// `None` without any rows. When it fails, nothing is left of it. Blocks.
+/// Writes rows to a new file that survives a crash; `None` without any. Leaves nothing when it fails. Blocks.
 pub(crate) fn write_file(
     disk: &Arc<Disk>,
     table: &Table,
@@ -74,8 +73,7 @@ fn written(
     Ok((rows, bytes))
 }
 
-/// Columns of floats get no statistics: their bounds leave NaN out, and readers would skip the rows that have it. Those of
-/// the primary key get Bloom filters: every new row asks whether its key is there, in whatever order keys come.
+/// No statistics of floats, since bounds leave NaN out; Bloom filters for primary keys, which every new row is checked against.
 fn properties(table: &Table) -> WriterProperties {
     let schema = table.schema();
     let keys = table.definition().keys().flat_map(|key| &key.columns);

@@ -28,15 +28,10 @@ pub(super) fn reopened(store: Arc<TableStore>, folder: &TempDir) -> Arc<TableSto
 }
 
 fn try_open(folder: &Path) -> Result<Arc<TableStore>, Error> {
-    open_with(folder, &RuntimeEnv::default())
+    open_at(folder, &RuntimeEnv::default(), None)
 }
 
-/// A store whose files queries of `runtime` can read.
-fn open_with(folder: &Path, runtime: &RuntimeEnv) -> Result<Arc<TableStore>, Error> {
-    open_at(folder, runtime, None)
-}
-
-/// The same with the files of its tables in a store.
+/// A store whose files queries of `runtime` can read, perhaps with the files of its tables in an object store.
 pub(super) fn open_at(
     folder: &Path,
     runtime: &RuntimeEnv,
@@ -292,7 +287,7 @@ fn a_catalog_from_a_backup_does_not_make_rubbish_of_newer_tables() {
 async fn readers_skip_no_row_that_is_not_a_number() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Arc::new(RuntimeEnv::default());
-    let store = open_with(folder.path(), &runtime).unwrap();
+    let store = open_at(folder.path(), &runtime, None).unwrap();
     let columns = vec![column("d", DataType::Float64, true)];
     let table = Table::new(Definition { storage: Storage::Durable, columns, ..Definition::default() });
     let values = (0..10_000).map(|n| if n == 77 { f64::NAN } else { f64::from(n) });

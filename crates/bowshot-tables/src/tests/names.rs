@@ -3,13 +3,9 @@
 use super::*;
 use bowshot_api::ErrorKind;
 
-fn refusal(answer: Result<Snapshot, Error>) -> (ErrorKind, String) {
-    let error = bowshot_api::Error::from(answer.unwrap_err());
-    (error.kind(), error.to_string())
-}
-
 fn refused(answer: Result<Snapshot, Error>, kind: ErrorKind, text: &str) {
-    assert_eq!(refusal(answer), (kind, text.to_owned()));
+    let error = bowshot_api::Error::from(answer.unwrap_err());
+    assert_eq!((error.kind(), error.to_string()), (kind, text.to_owned()));
 }
 
 fn empty_table() -> Entry {

@@ -48,7 +48,6 @@ fn table_of(store: &Arc<TableStore>, rows: &RecordBatch) -> Arc<Table> {
     Arc::new(appended(store, &table, [rows.clone()]))
 }
 
-/// Addresses of the allocations of the array.
 fn allocations(array: &ArrayData) -> Vec<usize> {
     let nulls = array.nulls().map(|nulls| nulls.buffer());
     let buffers = array.buffers().iter().chain(nulls).filter(|buffer| buffer.capacity() > 0);

@@ -4,15 +4,12 @@ use crate::table_folder::of_this_machine;
 use bowshot_object_store::RemoteUrl;
 use std::path::{Path, PathBuf};
 
-/// A place of the operator's.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Store(RemoteUrl),
-    /// A folder of this machine, as the operator has written it.
     Folder(PathBuf),
 }
 
-/// Where a table lies.
 #[derive(Debug)]
 pub(super) enum Spot {
     Store(RemoteUrl),

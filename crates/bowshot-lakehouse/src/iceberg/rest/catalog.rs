@@ -24,7 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Tables whose files are remembered.
 const MAX_KNOWN: usize = 4_096;
 /// How long a failure is believed: by who lists the tables of all databases, and by who asks for one.
 const FAILURE: Duration = Duration::from_secs(30);
@@ -33,7 +32,6 @@ const FAILURE_OF_ONE: Duration = Duration::from_secs(1);
 type Names = Arc<Vec<(String, String)>>;
 type Slots = HashMap<(String, String), Arc<tokio::sync::Mutex<Slot>>>;
 
-/// A REST catalog with its cached answers.
 #[derive(Debug)]
 pub struct IcebergCatalog {
     settings: Arc<IcebergSettings>,
@@ -59,21 +57,18 @@ pub(super) struct Writable {
 }
 
 impl Writable {
-    /// The table in this state.
     pub(super) async fn read(&self, table: &str) -> Result<LakeTable> {
         let found = self.known.folder.table_of(table, Some(self.given.clone()), None).await;
         Ok(found.map_err(|error| error.of_table(table))?)
     }
 }
 
-/// What is known of one table.
 #[derive(Debug, Default)]
 struct Slot {
     known: Option<(Instant, Arc<Known>, Given)>,
     failed: Option<(Instant, Error)>,
 }
 
-/// The files of a table.
 #[derive(Debug)]
 struct Known {
     location: String,
@@ -83,9 +78,6 @@ struct Known {
 
 impl IcebergCatalog {
     /// Nothing is asked yet.
-    ///
-    /// # Errors
-    /// `Invalid` for settings that cannot be used.
     pub fn new(
         settings: IcebergSettings,
         (remotes, workshop): (&Arc<Remotes>, &Arc<Workshop>),
@@ -106,7 +98,6 @@ impl IcebergCatalog {
         }))
     }
 
-    /// What it is called here.
     pub fn name(&self) -> &str {
         &self.settings.name
     }
@@ -116,7 +107,6 @@ impl IcebergCatalog {
         self.settings.uri.to_string()
     }
 
-    /// Whether the operator lets nobody write its tables.
     pub fn is_read_only(&self) -> bool {
         self.settings.read_only
     }
@@ -185,7 +175,6 @@ impl IcebergCatalog {
         Ok(found.map(|found| Arc::new(found.with_lineage().unwrap_or(found)) as Arc<_>))
     }
 
-    /// The number of the state of a table that a branch or a tag names.
     pub async fn referenced_state(&self, schema: &str, table: &str, name: &str) -> Result<Option<u64>> {
         let found = self.known_table(schema, table).await?;
         Ok(found.and_then(|(_, given)| given.metadata.referenced_state(name)))
@@ -258,7 +247,6 @@ impl IcebergCatalog {
         }))
     }
 
-    /// Forgets what is known of a table, so that who reads it next asks again.
     pub(super) async fn forget(&self, schema: &str, table: &str) {
         *self.slot(schema, table).lock().await = Slot::default();
     }
@@ -268,7 +256,6 @@ impl IcebergCatalog {
         self.noted(self.spellings.has(&self.service, schema, table).await)
     }
 
-    /// Forgets which tables there are, and which of them a namespace has.
     pub(super) async fn forget_names(&self, schema: &str) {
         self.spellings.forget(schema).await;
         *self.listing.lock().await = None;
@@ -304,7 +291,6 @@ impl IcebergCatalog {
         Ok(self.spellings.has(&self.service, schema, table).await?.then_some(loaded))
     }
 
-    /// The same with all of its metadata.
     async fn found_whole(
         &self,
         schema: &str,
@@ -386,7 +372,6 @@ impl IcebergCatalog {
         Arc::clone(tables.entry(name).or_default())
     }
 
-    /// The error as it is told, which is remembered.
     fn noted<T>(&self, done: std::result::Result<T, CatalogFault>) -> Result<T> {
         let told = done.map_err(|fault| fault.of(self.name()));
         *self.problem.lock() = told.as_ref().err().map(|error| error.message().to_owned());

@@ -13,9 +13,6 @@ type Changed = Result<bool>;
 
 impl IcebergCatalog {
     /// Makes a namespace.
-    ///
-    /// # Errors
-    /// `AlreadyExists` unless that is allowed, and those of the catalog.
     pub async fn create_schema(&self, schema: &str, if_not_exists: bool) -> Changed {
         let namespace = self.namespace(schema)?;
         match self.service().create_namespace(&namespace).await {
@@ -27,9 +24,6 @@ impl IcebergCatalog {
     }
 
     /// Drops a namespace without tables.
-    ///
-    /// # Errors
-    /// `NotFound` unless that is allowed; `Invalid` for one that has tables; those of the catalog.
     pub async fn drop_schema(&self, schema: &str, if_exists: bool) -> Changed {
         let namespace = self.namespace(schema)?;
         let fault = |fault: CatalogFault| fault.of(self.name());
@@ -136,9 +130,6 @@ impl IcebergCatalog {
     }
 
     /// Drops a table; whether its files go, the catalog decides.
-    ///
-    /// # Errors
-    /// `NotFound` unless that is allowed, and those of the catalog.
     pub async fn drop_table(&self, schema: &str, table: &str, if_exists: bool) -> Changed {
         let namespace = self.namespace(schema)?;
         let is_there = is_name(table) && self.has_table(schema, table).await?;
@@ -155,7 +146,6 @@ impl IcebergCatalog {
         }
     }
 
-    /// The namespace of a schema that can be seen here.
     fn namespace(&self, schema: &str) -> Result<Vec<String>> {
         parts(schema).filter(|_| self.may_have_schema(schema)).ok_or_else(|| {
             let message = format!("schema `{schema}` not found in the catalog `{}`", self.name());

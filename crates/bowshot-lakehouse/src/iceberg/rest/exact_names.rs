@@ -24,7 +24,6 @@ pub(super) struct ExactNames {
     namespaces: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
-/// The tables of a namespace, sorted.
 #[derive(Debug)]
 struct Listed {
     since: Instant,

@@ -4,7 +4,6 @@ use bowshot_api::{Error, ErrorKind};
 use bowshot_object_store::Fault;
 use std::time::Duration;
 
-/// What the server tells apart.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum CatalogFault {
     #[error("{}", asked(.0))]
@@ -31,7 +30,6 @@ impl CatalogFault {
         matches!(self, Self::Asked(_) | Self::Slow(_) | Self::Status(500..))
     }
 
-    /// The error with the name of its catalog.
     pub(super) fn of(&self, catalog: &str) -> Error {
         let (kind, hint) = match self {
             Self::Asked(Fault::Late(_)) | Self::Slow(_) => {

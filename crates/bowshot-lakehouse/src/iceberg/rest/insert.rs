@@ -15,7 +15,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Batches between the query and the files.
 const AHEAD: usize = 2;
 /// Attempts to commit, and the first pause between two; each later one is twice as long.
 pub(super) const ATTEMPTS: u32 = 10;
@@ -129,7 +128,6 @@ impl IcebergCatalog {
     }
 }
 
-/// The writer, with the rows in its files.
 pub(super) async fn written(
     writer: RowWriter,
     rows: BoxStream<'static, Result<RecordBatch>>,
@@ -176,7 +174,6 @@ async fn snapshot(mut append: Append, now: Writable) -> Result<(Append, TableSta
     .await
 }
 
-/// A change as a catalog is asked for it: the snapshot, if the branch is where it was.
 fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState, &Value)) -> Value {
     json!({
         "identifier": {"namespace": namespace, "name": table},
@@ -191,7 +188,6 @@ fn change((namespace, table): (&[String], &str), (state, snapshot): (&TableState
     })
 }
 
-/// The pause before an attempt, which differs between writers.
 pub(super) fn pause(attempt: u32) -> Duration {
     let pause = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(attempt));
     let [random, ..] = Uuid::new_v4().into_bytes();

@@ -27,7 +27,6 @@ const LARGE: CatalogFault = CatalogFault::Large("more than 64 MiB of names");
 
 type Result<T> = std::result::Result<T, CatalogFault>;
 
-/// What a listing may still take.
 #[derive(Debug)]
 struct Budget {
     begun: Instant,
@@ -65,7 +64,6 @@ impl Budget {
     }
 }
 
-/// The pages of one list.
 #[derive(Debug, Default)]
 struct Pages {
     next: Option<String>,
@@ -133,7 +131,6 @@ impl Service {
         Ok(names)
     }
 
-    /// Whether there is a namespace that is called exactly so.
     pub(super) async fn has_namespace(&self, namespace: &[String]) -> Result<bool> {
         self.has(namespace, &Budget::new(self.timeout())).await
     }

@@ -5,7 +5,6 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Longest name of a table, and of a namespace with all of its parts.
 const MAX_NAME_BYTES: usize = 1_024;
 /// All but what means itself everywhere in an address.
 const WRITTEN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -22,13 +21,11 @@ pub(super) fn is_namespace(parts: &[String]) -> bool {
     !parts.is_empty() && bytes <= MAX_NAME_BYTES + 1 && parts.iter().all(is_part)
 }
 
-/// The parts of the namespace that a schema is called after, if there can be one.
 pub(super) fn parts(schema: &str) -> Option<Vec<String>> {
     let parts: Vec<String> = schema.split('.').map(str::to_owned).collect();
     is_namespace(&parts).then_some(parts)
 }
 
-/// The path of something below another.
 pub(super) fn path<'n>(base: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut path = base.strip_suffix('/').unwrap_or(base).to_owned();
     for name in names {

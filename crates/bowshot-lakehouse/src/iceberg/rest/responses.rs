@@ -69,7 +69,6 @@ pub(super) struct Token {
     pub(super) expires_in: Option<u64>,
 }
 
-/// Credentials for the files of one table.
 pub(super) struct Given {
     pub(super) key: String,
     pub(super) secret: String,
@@ -78,7 +77,6 @@ pub(super) struct Given {
 }
 
 impl Config {
-    /// Whether it says what such an answer has to.
     pub(super) fn is_whole(&self) -> bool {
         ["defaults", "overrides"].iter().any(|part| self.0.get(*part).is_some_and(Value::is_object))
     }

@@ -71,7 +71,6 @@ impl IcebergCatalog {
 }
 
 impl IcebergRewrite {
-    /// Each file as a table.
     pub fn files(&self) -> Vec<Arc<dyn TableProvider>> {
         self.files.iter().map(|(_, file)| Arc::clone(file) as Arc<dyn TableProvider>).collect()
     }
@@ -90,13 +89,11 @@ impl IcebergRewrite {
         .await
     }
 
-    /// All of them as one table.
     pub fn table(&self) -> Arc<dyn TableProvider> {
         Arc::clone(&self.read)
     }
 
-    /// Whether so many more rows of a file are deleted by their places, and the file stays: readers skip them, which is cheaper than to
-    /// write the others again only while they are few.
+    /// Whether so many more rows of a file are deleted in place: skipping them is cheaper only while they are few.
     pub fn deletes_in_place(&self, file: usize, rows: u64) -> bool {
         let Some((before, of)) = self.files.get(file).and_then(|(_, file)| file.places()) else {
             return false;
@@ -105,7 +102,6 @@ impl IcebergRewrite {
         gone <= of / MOST_OF_FILE && self.places.saturating_add(rows) <= MOST_IN_PLACE
     }
 
-    /// Deletes rows of a file by their places.
     pub fn delete(mut self, file: usize, rows: Vec<i64>) -> Result<Self> {
         let missing = || Error::internal("rows of a missing file were to be deleted");
         let (path, table) = self.files.get(file).ok_or_else(missing)?;

@@ -41,9 +41,6 @@ pub(super) struct Service {
 
 impl Service {
     /// Nothing is asked yet.
-    ///
-    /// # Errors
-    /// `Invalid` for settings that cannot be used.
     pub(super) fn new(settings: Arc<IcebergSettings>, remotes: &Remotes) -> bowshot_api::Result<Self> {
         let token_uri = match &settings.login {
             Login::Client { uri, .. } => uri.as_ref(),
@@ -55,7 +52,6 @@ impl Service {
         Ok(Self { settings, client, prefix: Mutex::default(), token: Mutex::default() })
     }
 
-    /// How long an answer is waited for.
     pub(super) fn timeout(&self) -> Duration {
         self.client.timeout()
     }
@@ -70,7 +66,6 @@ impl Service {
         answer.map(|answer| parsed(&answer)).transpose()
     }
 
-    /// The same with all of its metadata.
     pub(super) async fn whole_table(
         &self,
         namespace: &[String],
@@ -99,8 +94,7 @@ impl Service {
         self.change(&["namespaces", &namespace, "tables", table], change).await
     }
 
-    /// The same of a change that cannot be told from an equal one of somebody else: it is sent once, so that a conflict is none with
-    /// itself.
+    /// The same, sent only once: a change cannot be told from an equal one, so a repeated one could conflict with itself.
     pub(super) async fn commit_once(&self, namespace: &[String], table: &str, change: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         let change = Method::PostJsonOnce(change.to_string().into());
@@ -108,30 +102,22 @@ impl Service {
     }
 
     /// Makes a table, or a namespace.
-    ///
-    /// # Errors
-    /// [`CatalogFault::Conflict`] if it is there, and those of the catalog.
     pub(super) async fn create_table(&self, namespace: &[String], new: &Value) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         self.change(&["namespaces", &namespace, "tables"], Method::PostJson(new.to_string().into())).await
     }
 
-    /// See [`Service::create_table`].
     pub(super) async fn create_namespace(&self, namespace: &[String]) -> Result<()> {
         let new = json!({"namespace": namespace, "properties": {}});
         self.change(&["namespaces"], Method::PostJson(new.to_string().into())).await
     }
 
     /// Drops a table, or a namespace.
-    ///
-    /// # Errors
-    /// [`CatalogFault::Conflict`] for a namespace that is not empty, and those of the catalog.
     pub(super) async fn drop_table(&self, namespace: &[String], table: &str) -> Result<()> {
         let namespace = namespace.join(SEPARATOR);
         self.change(&["namespaces", &namespace, "tables", table], Method::Delete).await
     }
 
-    /// See [`Service::drop_table`].
     pub(super) async fn drop_namespace(&self, namespace: &[String]) -> Result<()> {
         self.change(&["namespaces", &namespace.join(SEPARATOR)], Method::Delete).await
     }
@@ -141,7 +127,6 @@ impl Service {
         accepted(&self.send(method, (url, MAX_TABLE_BYTES, None)).await?)
     }
 
-    /// The address of something in the catalog.
     pub(super) async fn address(&self, names: &[&str]) -> Result<Url> {
         let prefix = self.prefix().await?;
         let names = prefix.iter().map(String::as_str).chain(names.iter().copied());
@@ -263,7 +248,6 @@ impl Service {
     }
 }
 
-/// Whether a change is there.
 fn accepted(answer: &Answer) -> Result<()> {
     match answer.status {
         200..=299 => Ok(()),

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// The keys of an entry.
 const KEYS: [&str; 16] = [
     "name",
     "kind",
@@ -32,10 +31,8 @@ const KEYS: [&str; 16] = [
 /// How often it is asked what a table is now.
 const CACHE_TTL: Duration = Duration::from_secs(10);
 
-/// One catalog.
 #[derive(Debug, Clone)]
 pub struct IcebergSettings {
-    /// What it is called here.
     pub name: String,
     pub(super) uri: Url,
     pub(super) warehouse: Option<String>,
@@ -55,7 +52,6 @@ pub struct IcebergSettings {
 #[derive(Debug, Clone)]
 pub(super) enum Login {
     Nobody,
-    /// A token that lies there.
     Token(SecretPlace),
     /// OAuth 2 client credentials.
     Client {
@@ -71,7 +67,6 @@ pub(super) enum Login {
 pub(super) struct SecretPlace(String);
 
 impl SecretPlace {
-    /// The secret as it is there now.
     pub(super) fn read(&self) -> std::result::Result<Secret, String> {
         secret(&self.0).map(Secret::new)
     }
@@ -84,9 +79,6 @@ impl IcebergSettings {
     }
 
     /// Reads an entry. Paths are relative to `base`.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the catalog and the key.
     pub fn read(values: &BTreeMap<String, Vec<String>>, base: Option<&Path>) -> Result<Self> {
         let entry =
             Entry { values, name: values.get("name").and_then(|it| it.first()).cloned().unwrap_or_default() };
@@ -126,7 +118,6 @@ impl IcebergSettings {
     }
 }
 
-/// An entry while it is read.
 struct Entry<'a> {
     values: &'a BTreeMap<String, Vec<String>>,
     name: String,
@@ -158,7 +149,6 @@ impl Entry<'_> {
         }
     }
 
-    /// Values of a list, or of one text with commas between.
     fn many(&self, key: &str) -> Vec<String> {
         let values = self.values.get(key).map(Vec::as_slice).unwrap_or_default();
         let parts = values.iter().flat_map(|text| text.split(','));

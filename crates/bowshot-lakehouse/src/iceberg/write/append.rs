@@ -18,7 +18,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The snapshot of one statement.
 #[derive(Debug)]
 pub(in super::super) struct Append {
     id: i64,
@@ -73,7 +72,6 @@ impl Append {
         Ok(Some(Self { id, target, files, manifest, partitions, bytes, removed, lists: Vec::new() }))
     }
 
-    /// The rows that are added.
     pub(in super::super) fn rows(&self) -> u64 {
         self.added().1.unsigned_abs()
     }
@@ -82,7 +80,6 @@ impl Append {
         self.id
     }
 
-    /// Files and rows that are added.
     fn added(&self) -> (i64, i64) {
         let Some(ManifestFile { files: [files, ..], rows: [rows, ..], .. }) = &self.manifest else {
             return (0, 0);
@@ -211,7 +208,6 @@ impl Append {
         Value::Object(all.map(|(key, value)| (key.to_owned(), Value::String(value))).collect::<Map<_, _>>())
     }
 
-    /// The list by which a state has the snapshot, if it has it.
     fn list_in<'s>(&self, state: &'s TableState) -> Option<&'s str> {
         state.snapshot(self.id)?.get("manifest-list")?.as_str()
     }

@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 const MAGIC: &[u8] = b"Obj\x01";
-/// Bytes of a block before it is closed.
 const BLOCK_BYTES: usize = 1 << 20;
 
 /// Values in the order of a schema.
@@ -60,7 +59,6 @@ impl Encoder {
     }
 }
 
-/// A file that is being made in memory.
 #[derive(Debug)]
 pub(super) struct Container {
     bytes: Vec<u8>,
@@ -70,7 +68,6 @@ pub(super) struct Container {
 }
 
 impl Container {
-    /// A file of this schema, with properties in its header.
     pub(super) fn new(schema: &str, properties: &[(&str, &str)]) -> Self {
         let own = [("avro.schema", schema), ("avro.codec", "null")];
         let mut header = Encoder::default();

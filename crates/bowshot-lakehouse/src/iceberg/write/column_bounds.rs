@@ -34,8 +34,7 @@ pub(super) fn unscaled_bytes(value: i128) -> Vec<u8> {
     bytes[skipped..].to_vec()
 }
 
-/// Whether files say bounds of columns of a type. Floats have none, since those of Parquet leave NaN out; of binary values readers
-/// do not agree which one is lower.
+/// Whether files have bounds for a type: floats do not (Parquet leaves NaN out), nor binary values (readers order them differently).
 pub(super) fn has_bounds(data_type: &DataType) -> bool {
     matches!(
         data_type,

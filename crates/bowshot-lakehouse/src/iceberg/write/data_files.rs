@@ -24,13 +24,11 @@ use uuid::Uuid;
 
 /// Rows of a row group: what one thread of a scan takes at once.
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of a file before the next one is begun.
 const FILE_BYTES: usize = 512 << 20;
 /// Bytes of rows in memory that wait until enough of them go to files of their partitions.
 const WAITING_BYTES: usize = 256 << 20;
 /// The order of rows that are in none.
 const UNSORTED: i64 = 0;
-/// Files of one statement.
 const MAX_FILES: usize = 10_000;
 
 /// Writes rows to Parquet files, one partition each. Everything blocks.
@@ -46,7 +44,6 @@ pub(in super::super) struct RowWriter {
     written: Vec<WrittenFile>,
 }
 
-/// Rows of one partition.
 #[derive(Debug)]
 struct Waiting {
     partition: Vec<ScalarValue>,
@@ -60,7 +57,6 @@ struct OpenFile {
     groups: RowGroups,
 }
 
-/// A data file as a manifest has it.
 #[derive(Debug, Default)]
 pub(in super::super) struct WrittenFile {
     /// 0 for data; else what it deletes rows by.
@@ -83,7 +79,6 @@ pub(in super::super) struct WrittenFile {
     pub(in super::super) range: Option<(i64, i64)>,
 }
 
-/// What a statement has written.
 pub(super) type Written = (Target, NewFiles, Vec<WrittenFile>);
 
 impl RowWriter {
@@ -99,7 +94,6 @@ impl RowWriter {
         }
     }
 
-    /// Adds rows, whose columns go by their names.
     pub(in super::super) fn write(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = self.fitted(rows)?;
         if rows.num_rows() == 0 {
@@ -121,7 +115,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Closes the last files.
     pub(super) fn finish(mut self) -> Result<Written> {
         if let Some(file) = self.open.take() {
             self.finish_file(file, Vec::new())?;
@@ -155,7 +148,6 @@ impl RowWriter {
         RecordBatch::try_new(Arc::clone(&self.target.schema), columns).map_err(not_fitting)
     }
 
-    /// Puts rows beside those of the same partition.
     fn wait(&mut self, rows: &RecordBatch) -> Result<()> {
         let values = self.target.spec.partition.iter().map(|field| match field.source {
             Some(place) => field.transform.apply(rows.column(place)),
@@ -189,7 +181,6 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Writes a file for each partition that has rows.
     fn write_waiting(&mut self) -> Result<()> {
         self.waiting_bytes = 0;
         for Waiting { partition, rows } in std::mem::take(&mut self.waiting).into_values() {
@@ -266,7 +257,6 @@ fn broken(error: ArrowError) -> Error {
     Error::internal("cannot divide rows into partitions").with_source(error)
 }
 
-/// What the file says, if it was the file.
 fn refused(error: &ParquetError) -> Error {
     Error::new(ErrorKind::Unavailable, format!("a file of the table cannot be written: {error}"))
         .with_hint("the statement was not committed; run it again when the table's folder is writable")

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Files that are looked at in one statement.
 const MAX_FILES: usize = 5_000_000;
 
 /// The snapshots to expire, and the files that only they have.
@@ -30,9 +29,6 @@ pub(in super::super) struct Expiry {
 
 impl Expiry {
     /// What is of no use since a time, in milliseconds; `None` where all is. Blocks.
-    ///
-    /// # Errors
-    /// `Unsupported` for a table that keeps its files; when its metadata cannot be read.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),
@@ -105,7 +101,6 @@ impl Expiry {
     }
 }
 
-/// The snapshots that stay.
 fn retained(state: &TableState, since: i64, now: i64) -> HashSet<i64> {
     let mut retained = HashSet::new();
     let mut ancestors = HashMap::new();
@@ -207,7 +202,6 @@ impl Files {
     }
 }
 
-/// The files that count in manifests.
 fn add_entries(
     manifests: &HashMap<String, ManifestFile>,
     files: &mut HashSet<String>,

@@ -19,7 +19,6 @@ const DELETED: i64 = 2;
 pub(super) const DATA: i64 = 0;
 pub(super) const DELETES: i64 = 1;
 
-/// What a snapshot does with a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
     Added,
@@ -35,7 +34,6 @@ pub(super) enum Change {
     },
 }
 
-/// A manifest that a snapshot writes.
 pub(super) fn manifest<'f>(
     (target, spec, content): (&Target, &Spec, i64),
     files: impl Iterator<Item = (Change, &'f WrittenFile)>,
@@ -135,7 +133,6 @@ fn write_value(row: &mut Encoder, value: &ScalarValue) {
     });
 }
 
-/// Bytes of a decimal of so many digits.
 fn decimal_bytes(precision: u8) -> usize {
     let holds = |bytes: &usize| 10_u128.pow(u32::from(precision)) <= 1_u128 << (8 * bytes - 1);
     (1..16).find(holds).unwrap_or(16)
@@ -170,7 +167,6 @@ fn avro_type(column: &PartitionColumn) -> Value {
     }
 }
 
-/// A name as Avro allows it.
 fn avro_name(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     for (place, character) in name.chars().enumerate() {

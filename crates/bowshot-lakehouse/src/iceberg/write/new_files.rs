@@ -25,7 +25,6 @@ enum WriteFolder {
     Remote(ObjectFolder),
 }
 
-/// A file that is being written.
 #[derive(Debug)]
 pub(super) enum Sink {
     Local(BufWriter<File>),
@@ -106,7 +105,6 @@ impl NewFiles {
         }
     }
 
-    /// Leaves the files where they are as long as that is set.
     pub(super) fn set_shared(&mut self, is_shared: bool) {
         self.is_shared = is_shared;
     }

@@ -7,16 +7,14 @@ use super::transform::Transform;
 use crate::columns::LakeColumn;
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use bowshot_api::{Error, Reason, Result};
+use bowshot_formats::extension_types::{EXTENSION, UUID};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The version of a table for which none is asked.
 const DEFAULT_VERSION: u32 = 2;
 /// The first version that has types of nanoseconds.
 const WITH_NANOSECONDS: u32 = 3;
-/// Number of the first partition field.
 const FIRST_PARTITION: i64 = 1000;
-const UUID: &str = "arrow.uuid";
 
 /// One of the values that the rows of a new table are partitioned by: a transform as the format writes it, and a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +23,6 @@ pub struct NewPartition {
     pub column: String,
 }
 
-/// A table that is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTable<'a> {
     pub columns: &'a Schema,
@@ -86,9 +83,6 @@ fn spec(fields: &Value, partition: &[NewPartition]) -> Result<Vec<Value>> {
 }
 
 /// A field of a specification, of a column if it was found.
-///
-/// # Errors
-/// `NotFound` without the column; `Invalid` for a transform that makes no sense for it.
 pub(super) fn partition_field(
     column: Option<&LakeColumn>,
     NewPartition { transform, column: name }: &NewPartition,
@@ -126,8 +120,6 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// # Errors
-    /// `Unsupported` for a type that the format does not have.
     pub(super) fn checked_type(&mut self, field: &Field) -> Result<Value> {
         self.type_of(field).ok_or_else(|| {
             let message = format!("column `{}` has the type {}", field.name(), field.data_type());
@@ -144,7 +136,7 @@ impl Numbers {
 
     /// `None` for a type that the format does not have.
     fn type_of(&mut self, field: &Field) -> Option<Value> {
-        let is_uuid = field.metadata().get("ARROW:extension:name").is_some_and(|name| name == UUID);
+        let is_uuid = field.metadata().get(EXTENSION).is_some_and(|name| name == UUID);
         Some(match field.data_type() {
             DataType::Boolean => json!("boolean"),
             DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {

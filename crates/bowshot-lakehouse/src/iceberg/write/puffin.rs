@@ -9,7 +9,6 @@ const MAGIC: &[u8; 4] = b"PFA1";
 /// The number of the column that vectors are about: the places of rows (Iceberg specification, "Reserved Field IDs").
 const POSITION: i32 = 2_147_483_645;
 
-/// A file that is being made in memory.
 #[derive(Debug)]
 pub(super) struct PuffinFile {
     bytes: Vec<u8>,
@@ -22,9 +21,6 @@ impl PuffinFile {
     }
 
     /// Adds the vector of a data file: its place and its length.
-    ///
-    /// # Errors
-    /// `LimitReached` for one that is too long.
     pub(super) fn add(&mut self, of: &str, places: &RoaringTreemap) -> Result<(i64, i64)> {
         let too_long = || {
             Error::new(ErrorKind::LimitReached, "too many deleted rows of a file for a deletion vector")

@@ -4,7 +4,6 @@ use super::table_state::TableState;
 use bowshot_api::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-/// One change of a name.
 #[derive(Debug, Clone)]
 pub enum ReferenceChange {
     /// For the current state, or that of a number.
@@ -31,9 +30,6 @@ pub(in super::super) struct RefChange {
 
 impl RefChange {
     /// `None` where all is as it is to be.
-    ///
-    /// # Errors
-    /// `NotFound` for a state or a name that is not there; `AlreadyExists` for a name that is; `Unsupported` for the main branch.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),
@@ -86,7 +82,6 @@ impl RefChange {
     }
 }
 
-/// The state that is to get a name.
 fn snapshot(state: &TableState, table: &str, version: Option<u64>) -> Result<i64> {
     let Some(version) = version else {
         return state.current().ok_or_else(|| {

@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 /// Manifests of a table that is written to; one with more is to be compacted first.
 const MAX_MANIFESTS: usize = 50_000;
-/// Entries of a manifest that is written again.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// The files and rows that are to go, by where files are read from, and the state that has them.
@@ -63,7 +62,6 @@ struct Writing<'a> {
 }
 
 impl Removal<'_> {
-    /// Where a file of a manifest is read from.
     fn place(&self, file: &WrittenFile) -> Result<PathBuf> {
         let name = paths::below(&file.path, &self.state.metadata.location, self.folder);
         let name = name.map_err(|outside| FileError::corrupt(&self.folder.path(""), outside))?;
@@ -211,7 +209,6 @@ impl Removed {
         Ok(lost)
     }
 
-    /// The manifests, in a snapshot of this number.
     pub(super) fn manifests(&self, sequence: i64) -> impl Iterator<Item = ManifestFile> + '_ {
         let rewritten =
             self.rewritten.iter().map(move |manifest| ManifestFile { sequence, ..manifest.clone() });
@@ -233,9 +230,6 @@ fn sum([files, rows, bytes]: [i64; 3], more: [i64; 3]) -> [i64; 3] {
 }
 
 /// What files of a specification are partitioned by.
-///
-/// # Errors
-/// `Unsupported` for one that is not known here.
 pub(super) fn spec_of(state: &TableState, spec: i64, target: &Target) -> Result<Spec> {
     state.spec(spec, &target.columns).ok_or_else(|| {
         Error::unsupported("changing rows in files with an unknown partition transform is not supported")
@@ -253,7 +247,6 @@ fn present(values: Vec<ScalarValue>, spec: &Spec) -> Result<Vec<ScalarValue>> {
     pairs.map(|(value, column)| value.cast_to(&column.result).map_err(|_| strange())).collect()
 }
 
-/// Writes a manifest: what the metadata call it, and its bytes.
 pub(super) fn put(target: &Target, files: &mut NewFiles, bytes: &[u8]) -> Result<(String, i64)> {
     let name = format!("metadata/{}-m0.avro", Uuid::new_v4());
     files.put(&name, bytes)?;

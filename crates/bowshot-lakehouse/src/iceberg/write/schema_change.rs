@@ -10,7 +10,6 @@ use bowshot_api::{Error, ErrorKind, Reason, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One change of the columns of a table.
 #[derive(Debug, Clone)]
 pub enum ColumnChange {
     Add { column: FieldRef, if_not_exists: bool },
@@ -29,9 +28,6 @@ pub(in super::super) struct SchemaChange {
 
 impl SchemaChange {
     /// `None` where all is as it is to be.
-    ///
-    /// # Errors
-    /// `NotFound` and `AlreadyExists` for columns; `Unsupported` for what the format, or files that are there, do not allow.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),
@@ -79,7 +75,6 @@ impl SchemaChange {
     }
 }
 
-/// Names, types and numbers of columns.
 fn numbered(fields: &Value) -> Option<Vec<(FieldRef, i32)>> {
     let fields = Vec::<IcebergField>::deserialize(fields).ok()?;
     let columns = types::columns(&fields).ok()?;

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 /// Number below the first partition field.
 const BEFORE_FIRST: i64 = 999;
 
-/// One change of what rows are partitioned by.
 #[derive(Debug, Clone)]
 pub enum PartitionChange {
     /// One more value, which may have a name.
@@ -26,8 +25,6 @@ pub(in super::super) struct SpecChange {
 }
 
 impl SpecChange {
-    /// # Errors
-    /// `NotFound` for columns and fields; `AlreadyExists` for a field that is there; `Invalid` for a transform that makes no sense.
     pub(in super::super) fn new(
         state: &TableState,
         (namespace, table): (&[String], &str),

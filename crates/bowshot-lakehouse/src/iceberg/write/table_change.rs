@@ -7,7 +7,6 @@ use super::table_state::TableState;
 use bowshot_api::Result;
 use serde_json::Value;
 
-/// What is to become of a table.
 #[derive(Debug, Clone)]
 pub enum TableAlteration {
     Columns(Vec<ColumnChange>),
@@ -15,7 +14,6 @@ pub enum TableAlteration {
     Reference(ReferenceChange),
 }
 
-/// A change of a table's metadata.
 #[derive(Debug)]
 pub(in super::super) enum TableChange {
     Schema(SchemaChange),

@@ -14,19 +14,16 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The versions that are written.
 pub(super) const VERSIONS: RangeInclusive<u32> = 2..=3;
 /// The first version in which rows have numbers, and vectors say which of them are deleted.
 const WITH_LINEAGE: u32 = 3;
 
-/// The metadata of a table that is written to.
 #[derive(Debug)]
 pub(in super::super) struct TableState {
     pub(super) whole: Value,
     pub(super) metadata: TableMetadata,
 }
 
-/// How rows are written.
 #[derive(Debug)]
 pub(in super::super) struct Target {
     pub(super) version: u32,
@@ -42,7 +39,6 @@ pub(in super::super) struct Target {
     pub(super) spec: Spec,
 }
 
-/// What rows are partitioned by.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub(super) id: i64,
@@ -51,7 +47,6 @@ pub(super) struct Spec {
     pub(super) partition: Vec<PartitionColumn>,
 }
 
-/// One of the values that rows are partitioned by.
 #[derive(Debug)]
 pub(super) struct PartitionColumn {
     pub(super) number: i32,
@@ -88,17 +83,14 @@ impl TableState {
         self.whole.get("table-uuid")?.as_str()
     }
 
-    /// The snapshot that is the current one.
     pub(in super::super) fn current(&self) -> Option<i64> {
         self.number("current-snapshot-id").filter(|id| *id >= 0)
     }
 
-    /// The snapshots that the metadata have.
     pub(super) fn snapshots(&self) -> impl Iterator<Item = &Value> {
         self.whole.get("snapshots").and_then(Value::as_array).into_iter().flatten()
     }
 
-    /// What the metadata say of the main branch.
     pub(super) fn main(&self) -> Option<&Value> {
         self.whole.get("refs")?.get("main")
     }
@@ -113,7 +105,6 @@ impl TableState {
         self.whole.get("properties")?.get(key)?.as_str()
     }
 
-    /// A snapshot as the metadata have it.
     pub(super) fn snapshot(&self, id: i64) -> Option<&Value> {
         self.snapshots().find(|snapshot| snapshot.get("snapshot-id").and_then(Value::as_i64) == Some(id))
     }
@@ -123,12 +114,10 @@ impl TableState {
         list.iter().find(|one| one.get(key).and_then(Value::as_i64) == Some(id))
     }
 
-    /// The columns as the metadata say them.
     pub(super) fn fields(&self) -> Option<&Value> {
         self.with_id("schemas", "schema-id", self.number("current-schema-id")?)?.get("fields")
     }
 
-    /// A number that no schema has.
     pub(super) fn free_schema_id(&self) -> i64 {
         let schemas = self.whole.get("schemas").and_then(Value::as_array);
         let ids = schemas.into_iter().flatten().filter_map(|schema| schema.get("schema-id")?.as_i64());
@@ -146,7 +135,6 @@ impl TableState {
         fields.any(|field| field.get("source-id").and_then(Value::as_i64) == Some(column))
     }
 
-    /// Whether the column of this number is one that rows are identified by.
     pub(super) fn identifies(&self, column: i64) -> bool {
         let current = self.number("current-schema-id");
         let schema = current.and_then(|id| self.with_id("schemas", "schema-id", id));
@@ -219,9 +207,6 @@ impl Target {
     }
 
     /// The same for rows that have been in the table before, which keep their numbers.
-    ///
-    /// # Errors
-    /// `Unsupported` for a table with a column of a name that files need for that.
     pub(in super::super) fn with_lineage(self) -> Result<Self> {
         if !self.has_lineage() {
             return Ok(self);
@@ -242,12 +227,10 @@ impl Target {
         self.columns.iter().map(|column| column.field.name().as_str()).collect()
     }
 
-    /// The columns with their numbers.
     pub(super) fn column_numbers(&self) -> Vec<(&str, i32)> {
         self.columns.iter().map(|column| (column.field.name().as_str(), column.number)).collect()
     }
 
-    /// What the metadata call a file of the table.
     pub(super) fn address(&self, name: &str) -> String {
         format!("{}/{name}", self.location)
     }

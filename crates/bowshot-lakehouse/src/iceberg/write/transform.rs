@@ -116,7 +116,6 @@ fn whole_numbers(values: &ArrayRef) -> Result<Int64Array, ArrowError> {
     })
 }
 
-/// Years since 1970.
 fn years(values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let years = date_part(&days(values)?, DatePart::Year)?;
     Ok(Arc::new(years.as_primitive::<Int32Type>().unary::<_, Int32Type>(|year| year - 1970)))

@@ -13,12 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What to back up, and how.
 #[derive(Debug, Clone)]
 pub struct Backup {
     /// The data folder; a server may be using it.
     pub data: PathBuf,
-    /// The folder to make.
     pub into: PathBuf,
     /// Which files it may share.
     pub share: Share,
@@ -26,8 +24,7 @@ pub struct Backup {
     pub store: Option<ObjectFolder>,
 }
 
-/// Which files of a backup may be second names of files that are there already, on the same file system: they take no room, and
-/// are lost with them when the disk is.
+/// Which files of a backup may be hard links to existing files: they take no room, and are lost with the same disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
     Nothing,
@@ -37,7 +34,6 @@ pub enum Share {
     With(PathBuf),
 }
 
-/// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// The moment of the state, as RFC 3339 has it.
@@ -45,7 +41,6 @@ pub struct Copied {
     pub tables: usize,
     /// Files, the manifest not counted.
     pub files: usize,
-    /// Their bytes.
     pub bytes: u64,
     /// Bytes of those that are shared.
     pub shared_bytes: u64,
@@ -128,8 +123,7 @@ impl Copying<'_> {
         copied(&from, &to, self.stop)
     }
 
-    /// The file of the earlier backup under this name, if it is the same one: names of files of rows and of models are never
-    /// given twice.
+    /// The file of the earlier backup under this name, if it is the same: names of rows and models are not used twice.
     fn of_earlier(&self, name: &str, from: &Path, to: &Path) -> Option<Listed> {
         let (folder, manifest) = self.earlier.as_ref()?;
         let is_unique =

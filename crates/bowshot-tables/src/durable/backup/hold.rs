@@ -45,20 +45,15 @@ struct Listed {
     tables: BTreeMap<String, u64>,
     /// Tables with the newest entries of their Delta logs that it knows of.
     published: BTreeMap<String, u64>,
-    /// Names below the data folder.
     files: BTreeSet<String>,
 }
 
-/// Removes what a killed backup has left in a data folder.
 pub(crate) fn remove_abandoned_holds(data: &Path) {
     remove_abandoned(&data.join(HOLDS), PREFIX);
 }
 
 impl Hold {
     /// Holds the newest state of a data folder, with what is in the store alone if that is given. Blocks.
-    ///
-    /// # Errors
-    /// When there is no catalog, it cannot be read, the folder cannot be written to, or the store does not answer.
     pub(in crate::durable) fn take(
         data: &Path,
         store: Option<&ObjectFolder>,
@@ -94,7 +89,6 @@ impl Hold {
         Err(Error::Restless)
     }
 
-    /// The folder that has the state, named as in a data folder.
     pub(in crate::durable) fn path(&self) -> &Path {
         self.scratch.path()
     }
@@ -151,7 +145,6 @@ impl Hold {
         }
     }
 
-    /// Whether the file is there.
     fn second_name(&self, data: &Path, name: &str) -> Result<bool, Error> {
         let (from, to) = (data.join(name), self.path().join(name));
         if let Some(folder) = to.parent() {
@@ -235,8 +228,7 @@ fn number_text(number: u64) -> String {
     format!("{number:020}")
 }
 
-/// Who has noted what it knows of the catalog's tables under the number of this opening (`catalog.rs`) must not take the
-/// copy for that catalog: from here on the two go different ways.
+/// Forgets the number of this opening (`catalog.rs`), so that the copy is not taken for the original catalog.
 fn forget_opening(copy: &Path) -> Result<(), Error> {
     let failed =
         |error: rusqlite::Error| Error::Catalog { doing: "cannot be copied", reason: error.to_string() };
@@ -284,7 +276,6 @@ impl Listed {
     }
 }
 
-/// The hashes of the models that the notes name.
 pub(in crate::durable) fn models(catalog: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let there: i64 =
         catalog.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'notes'", [], |row| row.get(0))?;
@@ -303,7 +294,6 @@ pub(in crate::durable) fn models(catalog: &Connection) -> rusqlite::Result<BTree
     Ok(notes.into_iter().filter_map(hash).collect())
 }
 
-/// Whether a relative name stays below its folder.
 pub(super) fn is_below(name: &str) -> bool {
     let path = PathBuf::from(name);
     !name.is_empty() && path.components().all(|part| matches!(part, std::path::Component::Normal(_)))

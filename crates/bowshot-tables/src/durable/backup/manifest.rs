@@ -15,14 +15,12 @@ use std::path::Path;
 pub(in crate::durable) const MANIFEST: &str = "manifest.json";
 /// Number of the form below. Another one is not read.
 const FORMAT: u32 = 1;
-/// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::durable) struct Manifest {
     format: u32,
-    /// Version of the program that wrote it.
     program: String,
     /// The moment of the state, as RFC 3339 has it.
     pub(in crate::durable) taken: String,
@@ -31,7 +29,6 @@ pub(in crate::durable) struct Manifest {
     pub(in crate::durable) files: BTreeMap<String, Listed>,
 }
 
-/// A file of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::durable) struct Listed {
@@ -49,7 +46,6 @@ impl Manifest {
         folder.join(MANIFEST).exists()
     }
 
-    /// Reads that of a backup.
     pub(in crate::durable) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(MANIFEST);
         let text = match fs::read_to_string(&path) {
@@ -81,13 +77,11 @@ impl Manifest {
         written.map_err(|error| Error::file("write", &path, error))
     }
 
-    /// Bytes of all files.
     pub(super) fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.bytes).sum()
     }
 }
 
-/// Size and hash of a file.
 pub(in crate::durable) fn hashed(path: &Path, stop: &Stop) -> Result<Listed, Error> {
     read_all(path, stop, |_| Ok(()))
 }

@@ -54,7 +54,6 @@ fn go_on(stop: &Stop) -> Result<(), Error> {
     if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// Refuses a place where something is.
 fn check_free(folder: &Path) -> Result<(), Error> {
     match fs::read_dir(folder) {
         Ok(mut entries) => match entries.next() {
@@ -69,7 +68,6 @@ fn check_free(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// The folder around another one.
 fn around(folder: &Path) -> Result<PathBuf, Error> {
     let absolute = std::path::absolute(folder).map_err(|error| Error::file("make", folder, error))?;
     Ok(absolute.parent().map_or(absolute.clone(), Path::to_path_buf))

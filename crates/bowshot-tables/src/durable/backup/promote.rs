@@ -49,7 +49,6 @@ pub fn promote(from: &Path, data: &Path, stop: &Stop) -> Result<Copied, Error> {
 pub struct CommitMark([Option<(u64, SystemTime)>; 2]);
 
 impl CommitMark {
-    /// The mark of now.
     pub fn read(data: &Path) -> Self {
         let mark = |found: Metadata| Some((found.len(), found.modified().ok()?));
         let read = |name: String| fs::metadata(data.join(name)).ok().and_then(mark);

@@ -13,7 +13,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use uuid::Uuid;
 
-/// What the catalog has of a table.
 #[derive(Debug)]
 struct Known {
     version: u64,
@@ -58,7 +57,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Whether [`Self::make_whole`] was done for a table.
     pub(super) fn is_whole(&self, table: Uuid) -> bool {
         self.whole.lock().contains(&table)
     }
@@ -114,8 +112,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Looks for folders of tables that the catalog does not know. One that was never committed is removed, all others are
-    /// left alone.
+    /// Looks for folders of unknown tables. Those that were never committed are removed, all others are left alone.
     pub(super) fn look_for_strangers(&self, disk: &Disk, catalog: &Catalog) -> Result<(), Error> {
         self.check_ours()?;
         let folders = self.objects.folders()?;
@@ -156,7 +153,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Removes everything of a table that was dropped.
     pub(in crate::durable) fn remove_table(&self, table: Uuid) -> Result<(), Error> {
         self.check_ours()?;
         let there = self.objects.list(&table.to_string())?;
@@ -166,8 +162,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Removes copies that nobody reads and that the store has, those first that were read the longest time ago, if all of
-    /// them take more room than they may.
+    /// Removes copies that nobody reads and that the store has, the least recently read first, until they fit.
     pub(super) fn make_room(&self, disk: &Disk) -> Result<(), Error> {
         if !self.grown.swap(false, Ordering::Relaxed) {
             return Ok(());

@@ -13,7 +13,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The object.
 const OWNER: &str = "bowshot-owner.json";
 
 /// Made when it is needed first.
@@ -38,7 +37,6 @@ pub(super) enum Claim {
     Lost(String),
 }
 
-/// What the catalog knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {
     address: String,
@@ -49,7 +47,6 @@ struct Note {
     next: Uuid,
 }
 
-/// What the object says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Owner {
     folder: Uuid,
@@ -57,7 +54,6 @@ struct Owner {
 }
 
 impl Bucket {
-    /// Takes the place, as far as the store answers.
     pub(super) fn take(&self, objects: &ObjectFolder, catalog: &Catalog) -> Result<(), Error> {
         let taken = taken(objects, catalog);
         let mut claim = self.claim.lock();
@@ -88,7 +84,6 @@ impl Bucket {
     }
 }
 
-/// The address that a catalog's tables are at, if they are in a store.
 pub(in crate::durable) fn address(catalog: &Catalog) -> Result<Option<String>, Error> {
     Ok(catalog.read(Note::read)?.map(|note| note.address))
 }
@@ -98,7 +93,6 @@ pub(in crate::durable) fn forget(copy: &Connection) -> rusqlite::Result<()> {
     if is_there(copy)? { copy.execute("DELETE FROM bucket", []).map(drop) } else { Ok(()) }
 }
 
-/// The run that has the place now.
 fn taken(objects: &ObjectFolder, catalog: &Catalog) -> Result<Uuid, Error> {
     let not_ours = |reason: &str| Error::NotOurs { address: objects.address(), reason: reason.to_owned() };
     let note = catalog.read(Note::read)?;

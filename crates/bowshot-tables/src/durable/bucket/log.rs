@@ -11,7 +11,6 @@ use std::io;
 use std::path::Path;
 use uuid::Uuid;
 
-/// The folder of a log.
 pub(super) const LOG: &str = "_delta_log";
 /// Names the newest checkpoint.
 const LAST_CHECKPOINT: &str = "_last_checkpoint";
@@ -139,7 +138,6 @@ pub(in crate::durable) fn names_in(folder: &Path) -> Result<BTreeSet<String>, Er
     entries.map(|entry| Ok(entry.map_err(failed)?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// The newest entry among the names of a log.
 pub(super) fn newest_entry<'a>(names: impl Iterator<Item = &'a str>) -> Option<(u64, &'a str)> {
     names.filter_map(|name| Some((entry_number(name)?, name))).max()
 }

@@ -44,10 +44,8 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 /// Names that wait to be removed; what is more is found at the next start.
 const MAX_UNNEEDED: usize = 100_000;
 
-/// Where the files of durable tables are, beside the data folder.
 #[derive(Debug, Clone)]
 pub struct TablesPlace {
-    /// The place in an object store.
     pub folder: ObjectFolder,
     /// Bytes that copies of files may take on this machine.
     pub cache_bytes: u64,
@@ -60,7 +58,6 @@ pub(crate) struct Bucket {
     claim: Mutex<Claim>,
     /// Tables all of whose files are known to be there.
     whole: Mutex<HashSet<Uuid>>,
-    /// Held by who makes a table whole.
     bringing: Mutex<()>,
     unneeded: Mutex<Vec<String>>,
     /// Whether copies may take more room than they should.
@@ -69,7 +66,6 @@ pub(crate) struct Bucket {
     failing: AtomicBool,
     /// Whether something of the catalog cannot be read: nobody knows then what is rubbish.
     doubtful: AtomicBool,
-    /// For the names of tables in errors.
     store: OnceLock<Weak<TableStore>>,
 }
 
@@ -154,7 +150,6 @@ impl Bucket {
         }
     }
 
-    /// Removes the files that nobody needs.
     pub(super) fn remove_unneeded(&self) -> Result<(), Error> {
         let names = std::mem::take(&mut *self.unneeded.lock());
         if names.is_empty() {
@@ -169,12 +164,10 @@ impl Bucket {
         removed
     }
 
-    /// A file that is read in parts.
     pub(super) fn file(&self, name: &str) -> Result<Arc<RemoteFile>, bowshot_object_store::Error> {
         self.objects.file(name).map_err(|error| self.lost(name, error))
     }
 
-    /// Fetches a file that is read as a whole.
     pub(super) fn fetch(&self, name: &str, to: &Path) -> Result<(), bowshot_object_store::Error> {
         let beside = to.with_file_name(format!(".{PREFIX}{}.tmp", Uuid::new_v4()));
         self.grown.store(true, Ordering::Relaxed);
@@ -191,7 +184,6 @@ impl Bucket {
         }
     }
 
-    /// What a table is called, for errors.
     fn name_of(&self, table: Uuid) -> Option<String> {
         let store = self.store.get()?.upgrade()?;
         let snapshot = store.snapshot();

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the thread looks.
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long it leaves a store alone that did not answer.
 const TRY_AGAIN: Duration = Duration::from_secs(3);
@@ -44,7 +43,6 @@ pub(crate) fn start(store: &Arc<TableStore>) {
     }
 }
 
-/// What was looked at.
 #[derive(Debug, Default)]
 struct Look {
     /// Once in each run.

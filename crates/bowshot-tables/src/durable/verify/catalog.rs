@@ -13,7 +13,6 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the catalog says of files.
 pub(super) struct Known {
     /// By id.
     pub(super) tables: BTreeMap<String, KnownTable>,
@@ -31,7 +30,6 @@ pub(super) struct KnownTable {
     pub(super) published: Option<u64>,
 }
 
-/// Rows in a file.
 pub(super) struct KnownSegment {
     pub(super) table: String,
     pub(super) file: String,

@@ -3,15 +3,13 @@
 use super::{Found, WHOLE_FOLDER};
 use crate::Error;
 use crate::durable::catalog::Catalog;
+use crate::durable::disk::{PREFIX, is_committed};
 use crate::durable::load::all;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 use uuid::Uuid;
-
-/// As in `disk.rs`: other files are none of the server's.
-const OURS: &str = "bowshot-";
 
 /// Looks for files and folders of tables that the catalog of a stopped folder does not know.
 pub(super) fn look(folder: &Path, found: &mut Found) -> Result<(), Error> {
@@ -48,16 +46,11 @@ pub(super) fn look(folder: &Path, found: &mut Found) -> Result<(), Error> {
 
 fn of_table(folder: &Path, id: &str, files: &BTreeSet<String>, found: &mut Found) -> Result<(), Error> {
     for name in listed(&folder.join("tables").join(id))? {
-        if name.trim_start_matches('.').starts_with(OURS) && !files.contains(&format!("{id}/{name}")) {
+        if name.trim_start_matches('.').starts_with(PREFIX) && !files.contains(&format!("{id}/{name}")) {
             found.remarks.push(format!("tables/{id}/{name}: left by a writer; the next start removes it"));
         }
     }
     Ok(())
-}
-
-/// The log of a table is written after its first commit.
-fn is_committed(table: &Path) -> Result<bool, Error> {
-    Ok(listed(&table.join("_delta_log"))?.iter().any(|name| name.ends_with(".json")))
 }
 
 fn listed(folder: &Path) -> Result<Vec<String>, Error> {
@@ -74,7 +67,6 @@ fn listed(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// Names of all files below a folder.
 pub(super) fn all_files(folder: &Path) -> Result<BTreeSet<String>, Error> {
     let mut found = BTreeSet::new();
     let mut folders = vec![String::new()];

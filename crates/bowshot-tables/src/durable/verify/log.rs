@@ -63,7 +63,6 @@ fn log(path: &Path, table: &KnownTable) -> Result<(), (String, &'static str)> {
     Ok(())
 }
 
-/// Numbers of the entries.
 fn entries(path: &Path) -> io::Result<Vec<u64>> {
     let listed = match fs::read_dir(path) {
         Ok(listed) => listed,

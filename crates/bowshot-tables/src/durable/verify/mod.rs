@@ -25,7 +25,6 @@ use std::path::Path;
 /// The file that the server of a data folder has locked.
 const LOCK_FILE: &str = "bowshot.lock";
 
-/// How closely files of rows are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Size and footer.
@@ -34,17 +33,14 @@ pub enum Depth {
     Rows,
 }
 
-/// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// A file below the folder, or a table.
     pub place: String,
-    /// What is wrong with it.
     pub problem: String,
     pub remedy: &'static str,
 }
 
-/// What was looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A data folder that no server uses.
@@ -55,10 +51,8 @@ pub enum Kind {
     Backup,
 }
 
-/// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Of what.
     pub kind: Kind,
     pub faults: Vec<Fault>,
     /// What the server puts right by itself.
@@ -82,9 +76,6 @@ const ANOTHER_BACKUP: &str = "the backup cannot be relied on: take another one, 
 const WHOLE_FOLDER: &str = "stop the server and bring the whole folder back with `bowshot restore`";
 
 /// Verifies a data folder, stopped or in use, or a backup. Blocks.
-///
-/// # Errors
-/// When it is neither of them, or cannot be looked at.
 pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
     if Manifest::is_in(folder) {
         return of_backup(folder, depth, stop);
