@@ -37,6 +37,9 @@ pub struct Shredding(Vec<(usize, DataType)>);
 
 impl Shredding {
     /// The VARIANT columns of a schema by their names, each with the type that most of its values have.
+    ///
+    /// # Errors
+    /// With the reason, for a column that is none.
     pub fn new(columns: &Fields, schema: &Schema) -> Result<Self, String> {
         let place = |column: &FieldRef| match schema.column_with_name(column.name()) {
             Some((place, field)) if is_variant_type(field.data_type()) => {

@@ -24,12 +24,14 @@ pub(super) struct LakeColumn {
 /// Where the values of a column come from in one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Source {
-    /// The column of this name.
     Column(String),
     /// The column of this name and type says which rows have no record; the others have this one, of NULLs: all fields were
     /// replaced after the file was written.
-    Replaced { name: String, data_type: DataType, record: ScalarValue },
-    /// All rows have this one.
+    Replaced {
+        name: String,
+        data_type: DataType,
+        record: ScalarValue,
+    },
     Constant(ScalarValue),
 }
 

@@ -122,6 +122,9 @@ impl DeletedRows {
     }
 
     /// Reads what [`Self::to_bytes`] has written of a file of so many rows.
+    ///
+    /// # Errors
+    /// For bytes that mean no rows of it.
     pub(super) fn from_bytes(bytes: &[u8], rows: usize) -> Result<Self, Error> {
         let (mut all, mut next, mut distance, mut shift) = (RoaringBitmap::new(), 0_u64, 0_u64, 0);
         for byte in bytes {

@@ -63,6 +63,9 @@ impl Table {
     /// The columns at these places of the rows whose key has these values. A key is one value for each of its columns, by the
     /// place of the column and in its type; equal values must have equal bytes, so it has no floats. Reads only memory:
     /// `None` if a segment has no index or column there.
+    ///
+    /// # Errors
+    /// None that a scan of the same rows would not have.
     pub fn find_rows(
         &self,
         key: &[(usize, ArrayRef)],
@@ -72,6 +75,9 @@ impl Table {
     }
 
     /// The same with the addresses of the rows.
+    ///
+    /// # Errors
+    /// As [`Self::find_rows`].
     pub fn find_addressed_rows(
         &self,
         key: &[(usize, ArrayRef)],

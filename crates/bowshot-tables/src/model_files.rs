@@ -68,6 +68,9 @@ impl ModelFiles {
     }
 
     /// The bytes of a file; `None` if it is not there, or has changed. Blocks.
+    ///
+    /// # Errors
+    /// `Unavailable` when it cannot be read.
     pub fn get(&self, name: &str) -> Result<Option<Arc<[u8]>>, Error> {
         match &self.place {
             Place::Memory(kept) => Ok(kept.lock().get(name).map(|kept| Arc::clone(&kept.bytes))),

@@ -84,6 +84,9 @@ impl TableStore {
     }
 
     /// Lets the numbers go on with this one, whatever was given before; `None` for no more.
+    ///
+    /// # Errors
+    /// When the disk fails.
     pub fn set_numbers(&self, numbering: &Numbering, next: Option<i64>) -> Result<(), Error> {
         let mut all = self.numbers().0.lock();
         let reserved = self.reserve(numbering, next, 0)?;

@@ -67,6 +67,9 @@ impl Weight {
 }
 
 /// The weight of a schema.
+///
+/// # Errors
+/// Says what is too much, or no schema.
 pub(super) fn weigh(schema: &Value) -> Result<Weight, String> {
     Scales::default().weigh(schema)?.check()
 }

@@ -51,6 +51,9 @@ pub fn written(metadata: &Arc<ParquetMetaData>) -> Result<Written, ParquetError>
 }
 
 /// Whether all columns that are asked for can be read.
+///
+/// # Errors
+/// Names the first one that cannot, and why.
 pub fn check<'a>(asked: impl Iterator<Item = &'a Field>, path: &Path) -> Result<(), Error> {
     let mut unread = asked.filter_map(|field| Some((field.name(), field.metadata().get(UNREAD)?)));
     match unread.next() {

@@ -15,6 +15,9 @@ use parquet::file::statistics::Statistics as ChunkStatistics;
 use parquet::schema::types::ColumnDescriptor;
 
 /// Rows of a file.
+///
+/// # Errors
+/// Says how the parts of the footer differ.
 pub(crate) fn count_rows(metadata: &ParquetMetaData) -> Result<usize, String> {
     let rows = |count: i64| usize::try_from(count).map_err(|_| format!("its footer counts {count} rows"));
     let all = rows(metadata.file_metadata().num_rows())?;

@@ -92,6 +92,9 @@ pub enum OptionValue {
 
 impl ReadOptions {
     /// Options as `header=false&delim=;`, with `%26` for `&` and so on.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option.
     pub fn parse(text: &str) -> Result<Self> {
         let mut options = Self::default();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -122,6 +125,9 @@ impl ReadOptions {
     }
 
     /// Says one thing more.
+    ///
+    /// # Errors
+    /// `Invalid` for unknown names and values, saying which there are.
     pub fn set(&mut self, name: &str, value: &OptionValue) -> Result<()> {
         let given = NamedOption { name, value };
         match name {

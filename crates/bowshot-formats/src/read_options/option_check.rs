@@ -14,6 +14,9 @@ const LINES: &[Format] = &[Format::Csv, Format::Json, Format::Text];
 
 impl ReadOptions {
     /// Whether the options can be obeyed for files of a format.
+    ///
+    /// # Errors
+    /// Says which cannot, and what to do.
     pub fn check(&self, format: Format) -> Result<(), Error> {
         let strange = self.said().into_iter().find(|(_, formats)| !formats.contains(&format));
         if let (Some((name, formats)), false) = (strange, self.shared) {
@@ -44,6 +47,9 @@ impl ReadOptions {
     }
 
     /// Whether the columns that types are said of are there.
+    ///
+    /// # Errors
+    /// Names one that is not.
     pub fn check_columns(&self, columns: &Schema) -> Result<(), Error> {
         let there = || columns.fields().iter().map(|field| field.name().as_str());
         let missing = match &self.types {

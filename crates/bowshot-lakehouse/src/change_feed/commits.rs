@@ -71,6 +71,8 @@ impl Commit {
     }
 }
 
+/// # Errors
+/// `LimitReached` for a range of too many commits.
 fn check_length((from, to): (u64, u64), path: &Path) -> Result<(), Error> {
     let length = to.saturating_sub(from).saturating_add(1);
     if length <= MAX_COMMITS {

@@ -73,6 +73,8 @@ impl Wanted {
         Waiting(self.clone())
     }
 
+    /// # Errors
+    /// `Interrupted` when nobody waits any more.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         if self.0.load(Ordering::Relaxed) {
             let detail = "the statement has ended".to_owned();

@@ -99,6 +99,9 @@ impl Shape {
     }
 
     /// The columns of the changes; `fields` are those of the table, as ordinary reads have them.
+    ///
+    /// # Errors
+    /// Says which column is not as the log has it.
     pub(super) fn change_columns(&self, fields: &Fields) -> Result<Vec<ChangeColumn>, String> {
         let of_one = |field: &FieldRef| {
             let known = self.columns.field(field.name());
@@ -112,6 +115,9 @@ impl Shape {
     }
 
     /// Whether a version whose columns were these had the columns of now, and no others.
+    ///
+    /// # Errors
+    /// Says why rows of then are none of now.
     pub(super) fn takes_rows_of(&self, then: &Self) -> Result<bool, String> {
         holds_fields((&self.columns, self.mapping), (&then.columns, then.mapping))?;
         let (now, before) = (self.columns.fields(), then.columns.fields());

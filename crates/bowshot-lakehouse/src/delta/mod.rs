@@ -103,6 +103,10 @@ impl DeltaFolder {
     }
 
     /// The table of this name as its log has it now, or had it in an earlier state.
+    ///
+    /// # Errors
+    /// When the log or what it names cannot be read, or asks for what this reader does not know; `NoState` for a state that is not
+    /// kept.
     pub(crate) async fn table(&self, name: &str, as_of: Option<AsOf>) -> Result<DeltaFolderTable, Error> {
         let mut state = self.state.lock().await;
         let name = name.to_owned();

@@ -21,6 +21,9 @@ pub(crate) enum Root<'a> {
 }
 
 /// Checks all files that a version of a table consists of.
+///
+/// # Errors
+/// Names the first one that is not below the root.
 pub(crate) fn check(files: LogDataHandler<'_>, root: Root<'_>) -> Result<(), String> {
     for file in files.iter() {
         let path = file.path();

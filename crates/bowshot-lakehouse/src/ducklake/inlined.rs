@@ -210,6 +210,9 @@ fn unsupported(path: &Path, detail: String) -> Error {
 }
 
 /// The rows as a table with these columns has them.
+///
+/// # Errors
+/// Names the column with a value that is not read.
 pub(super) fn batches(
     inlined: &[Inlined],
     columns: &[LakeColumn],

@@ -118,6 +118,9 @@ impl DuckLake {
     }
 
     /// A table by its exact names, as it is now or was; none that is not there.
+    ///
+    /// # Errors
+    /// When the catalog or what it names cannot be read, or asks for what this reader does not know.
     pub async fn table(
         self: &Arc<Self>,
         schema: &str,

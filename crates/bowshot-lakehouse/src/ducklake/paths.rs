@@ -17,6 +17,9 @@ pub(super) struct Named {
 
 impl Named {
     /// Whether what a statement has named is where the operator lets statements go. It need not be there yet.
+    ///
+    /// # Errors
+    /// Names the place that is elsewhere.
     pub(super) fn expect_within(&self) -> Result<(), String> {
         let Some(within) = &self.within else { return Ok(()) };
         let within: Vec<PathBuf> = within.iter().filter_map(|path| whole(path).ok()).collect();
@@ -41,6 +44,8 @@ pub(super) struct Roots {
 }
 
 impl Roots {
+    /// # Errors
+    /// Says which place is none, or has not been opened.
     pub(super) fn new(catalog: &Path, data_path: &str, named: &Named) -> Result<Self, String> {
         let folder = fs::canonicalize(catalog).ok().and_then(|path| path.parent().map(Path::to_path_buf));
         let folder = folder.ok_or("its folder does not exist")?;
@@ -70,6 +75,9 @@ impl Roots {
     }
 
     /// The file of a path below folders, of which the first one is in the data path.
+    ///
+    /// # Errors
+    /// Says what is wrong with a path that leads elsewhere.
     pub(super) fn local(&self, folders: &[LakePath], file: &LakePath) -> Result<PathBuf, String> {
         let mut path = self.data.clone();
         for part in folders.iter().chain([file]) {

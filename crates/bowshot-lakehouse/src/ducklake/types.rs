@@ -22,6 +22,8 @@ pub(super) struct Columns {
 type Children<'a> = HashMap<Option<i64>, Vec<&'a ColumnRow>>;
 
 impl Columns {
+    /// # Errors
+    /// Names the column whose type, or whose value of before it was added, is not known here.
     pub(super) fn of(rows: &[ColumnRow]) -> Result<Self, String> {
         let mut children = Children::new();
         for row in rows {

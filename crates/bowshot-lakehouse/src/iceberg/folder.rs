@@ -83,6 +83,10 @@ impl IcebergFolder {
     }
 
     /// The table of this name as its metadata have it now, or had it in an earlier state.
+    ///
+    /// # Errors
+    /// When the metadata or what they name cannot be read, or ask for what this reader does not know; `NoState` for a state that
+    /// is not kept.
     pub(crate) async fn table(&self, name: &str, as_of: Option<AsOf>) -> Result<LakeTable, Error> {
         self.table_of(name, None, as_of).await
     }

@@ -154,6 +154,9 @@ impl TableMetadata {
     }
 
     /// The state that the table is in; none where nothing was ever written.
+    ///
+    /// # Errors
+    /// Names a state that is said to be current and is not there.
     pub(super) fn current(&self) -> Result<Option<&Snapshot>, String> {
         let Some(current) = self.current_snapshot_id.filter(|id| *id >= 0) else { return Ok(None) };
         let found = self.snapshot(current);

@@ -9,6 +9,9 @@ use datafusion::common::ScalarValue;
 const MAX_DIGITS: u8 = 38;
 
 /// The values of one file.
+///
+/// # Errors
+/// Names the column that one is none of.
 pub(super) fn present(
     values: Vec<ScalarValue>,
     fields: &[PartitionField],

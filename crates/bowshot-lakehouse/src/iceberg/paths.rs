@@ -4,6 +4,9 @@
 use crate::table_folder::FolderView;
 
 /// The name from the folder on of the file of this name. Names are kept as they are: the format does not encode them.
+///
+/// # Errors
+/// Says what is wrong with a name that is not below the folder.
 pub(super) fn below(name: &str, location: &str, folder: &FolderView) -> Result<String, String> {
     let outside = || format!("its metadata refer to `{name}`, which is not in the folder of the table");
     let location = location.trim_end_matches('/');

@@ -13,11 +13,17 @@ use std::sync::Arc;
 const MAX_FIXED: i32 = 64 << 10;
 
 /// The columns of a table.
+///
+/// # Errors
+/// Names the column whose type, or whose value of before it was added, is not known here.
 pub(super) fn columns(fields: &[IcebergField]) -> Result<Vec<LakeColumn>, String> {
     fields.iter().map(column).collect()
 }
 
 /// What rows that are added have in columns that they do not name.
+///
+/// # Errors
+/// Names the column whose value is not known here.
 pub(super) fn write_defaults(
     fields: &[IcebergField],
     columns: &[LakeColumn],

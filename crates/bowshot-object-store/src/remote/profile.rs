@@ -32,6 +32,9 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Those of the profile; `None` if no profile was named and there are none for `default`.
+    ///
+    /// # Errors
+    /// When a profile was named that has no keys.
     pub(super) fn find(profile: Option<&str>) -> Result<Option<Self>, String> {
         let found = Self { profile: name(profile), known: Mutex::default() };
         match (read(&found.profile), profile) {

@@ -146,6 +146,9 @@ pub(super) fn open(
 }
 
 /// Checks the keys of a place and how secrets are named, without looking them up.
+///
+/// # Errors
+/// `Invalid`, naming the place and the key.
 pub(super) fn check(settings: &PlaceSettings) -> Result<()> {
     let url = RemoteUrl::parse(&settings.url).map_err(Error::from)?;
     for (name, value) in &settings.values {

@@ -100,6 +100,9 @@ impl Secrets {
     }
 
     /// The note of a new secret: key and text.
+    ///
+    /// # Errors
+    /// When there is no key to seal it with.
     pub fn sealed(&self, new: &NewSecret, owner: &str, made: i64) -> Result<(String, String)> {
         Ok((secret_record::key(&new.name), secret_record::sealed(new, (owner, made), self.cipher.as_ref())?))
     }

@@ -78,6 +78,9 @@ struct Known {
 
 impl IcebergCatalog {
     /// Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
     pub fn new(
         settings: IcebergSettings,
         (remotes, workshop): (&Arc<Remotes>, &Arc<Workshop>),

@@ -41,6 +41,9 @@ pub(super) struct Service {
 
 impl Service {
     /// Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that cannot be used.
     pub(super) fn new(settings: Arc<IcebergSettings>, remotes: &Remotes) -> bowshot_api::Result<Self> {
         let token_uri = match &settings.login {
             Login::Client { uri, .. } => uri.as_ref(),

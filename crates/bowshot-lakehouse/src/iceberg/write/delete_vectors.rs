@@ -26,6 +26,9 @@ pub(super) struct ShortenedFile<'r> {
 }
 
 /// Writes the vectors and the manifests that name them; with the number of vectors, of rows and of bytes.
+///
+/// # Errors
+/// When a file cannot be written; `Unsupported` for a specification of partitions that is not known here.
 pub(super) fn put_vectors(
     shortened: Vec<ShortenedFile<'_>>,
     state: &TableState,

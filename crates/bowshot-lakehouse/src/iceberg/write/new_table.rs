@@ -120,6 +120,8 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
+    /// # Errors
+    /// `Unsupported` for a type that the format does not have.
     pub(super) fn checked_type(&mut self, field: &Field) -> Result<Value> {
         self.type_of(field).ok_or_else(|| {
             let message = format!("column `{}` has the type {}", field.name(), field.data_type());

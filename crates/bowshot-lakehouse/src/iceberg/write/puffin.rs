@@ -21,6 +21,9 @@ impl PuffinFile {
     }
 
     /// Adds the vector of a data file: its place and its length.
+    ///
+    /// # Errors
+    /// `LimitReached` for one that is too long.
     pub(super) fn add(&mut self, of: &str, places: &RoaringTreemap) -> Result<(i64, i64)> {
         let too_long = || {
             Error::new(ErrorKind::LimitReached, "too many deleted rows of a file for a deletion vector")

@@ -230,6 +230,9 @@ fn sum([files, rows, bytes]: [i64; 3], more: [i64; 3]) -> [i64; 3] {
 }
 
 /// What files of a specification are partitioned by.
+///
+/// # Errors
+/// `Unsupported` for one that is not known here.
 pub(super) fn spec_of(state: &TableState, spec: i64, target: &Target) -> Result<Spec> {
     state.spec(spec, &target.columns).ok_or_else(|| {
         Error::unsupported("changing rows in files with an unknown partition transform is not supported")

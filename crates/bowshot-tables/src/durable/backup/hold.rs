@@ -54,6 +54,9 @@ pub(crate) fn remove_abandoned_holds(data: &Path) {
 
 impl Hold {
     /// Holds the newest state of a data folder, with what is in the store alone if that is given. Blocks.
+    ///
+    /// # Errors
+    /// When there is no catalog, it cannot be read, the folder cannot be written to, or the store does not answer.
     pub(in crate::durable) fn take(
         data: &Path,
         store: Option<&ObjectFolder>,

@@ -76,6 +76,9 @@ const ANOTHER_BACKUP: &str = "the backup cannot be relied on: take another one, 
 const WHOLE_FOLDER: &str = "stop the server and bring the whole folder back with `bowshot restore`";
 
 /// Verifies a data folder, stopped or in use, or a backup. Blocks.
+///
+/// # Errors
+/// When it is neither of them, or cannot be looked at.
 pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
     if Manifest::is_in(folder) {
         return of_backup(folder, depth, stop);
