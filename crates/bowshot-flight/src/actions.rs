@@ -36,7 +36,6 @@ const SUPPORTED: [(&str, &str); 12] = [
     ("CancelQuery", "stop a query, the older form of CancelFlightInfo: ActionCancelQueryRequest in Any"),
 ];
 
-/// Answers ListActions.
 pub(crate) fn list() -> Vec<ActionType> {
     SUPPORTED
         .iter()

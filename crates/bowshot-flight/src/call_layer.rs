@@ -70,7 +70,6 @@ pub(crate) struct CallLayer {
     rpc: FlightServiceServer<FlightSql>,
 }
 
-/// The generated service.
 pub(crate) fn rpc(connection: &Connection) -> FlightServiceServer<FlightSql> {
     FlightServiceServer::new(FlightSql)
         .max_decoding_message_size(connection.server().limits().max_message_bytes)

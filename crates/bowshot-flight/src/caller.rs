@@ -50,7 +50,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Authenticates the caller from the headers.
     pub(crate) async fn identify(
         connection: Arc<Connection>,
         headers: &HeaderMap,
@@ -194,7 +193,6 @@ impl Caller {
     }
 }
 
-/// The user agent.
 fn agent(headers: &HeaderMap) -> Option<&str> {
     headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok())
 }

@@ -51,7 +51,6 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 pub struct Target {
     /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`; `grpc+tls://host:port` encrypts.
     pub uri: String,
-    /// The credentials.
     pub login: Login,
     /// Certificates of the authorities that may vouch for the server, in PEM form, with `grpc+tls` and only with it;
     /// `None` for those that this machine trusts.
@@ -65,7 +64,6 @@ pub struct Target {
 pub struct Identity {
     /// The certificate, then those that lead to its authority.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
@@ -76,14 +74,14 @@ impl Target {
     }
 }
 
-/// Credentials.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// None.
     Anonymous,
     /// User and password, exchanged for a token in a handshake.
-    Password { user: String, password: Secret },
-    /// A bearer token.
+    Password {
+        user: String,
+        password: Secret,
+    },
     Token(Secret),
 }
 
@@ -247,7 +245,6 @@ pub struct Query {
 }
 
 impl Query {
-    /// The schema of all batches.
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
@@ -275,7 +272,6 @@ impl Query {
         }
     }
 
-    /// See [`Client::cancel`].
     pub async fn cancel(&self) -> Result<CancelStatus> {
         self.client.cancel(self).await
     }
@@ -298,7 +294,6 @@ fn wire_value(value: OptionValue) -> WireValue {
     }
 }
 
-/// A parsed address.
 struct Address {
     endpoint: Endpoint,
     encrypted: bool,

@@ -35,7 +35,6 @@ pub(crate) struct EvictionHandle {
 }
 
 impl EvictionHandle {
-    /// Marks the connection as authenticated.
     pub(crate) fn mark_authenticated(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
@@ -60,7 +59,6 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// The handle for evicting the connection.
     pub(crate) fn eviction(&self) -> &EvictionHandle {
         &self.eviction
     }
@@ -115,7 +113,6 @@ pub(crate) struct PendingPermit {
 }
 
 impl PendingPermit {
-    /// Waits for the permit.
     pub(crate) async fn permit(self) -> Option<Permit> {
         let mut permit = self.permit;
         if self.waits {

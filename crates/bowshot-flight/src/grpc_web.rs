@@ -58,7 +58,6 @@ impl Web {
         Self(Arc::new(Shared::new(server, profile)))
     }
 
-    /// A new connection of the client at an address.
     pub fn connection(&self, address: IpAddr) -> WebConnection {
         let connection = Connection::new(Arc::clone(&self.0), address, EvictionHandle::default());
         WebConnection(Arc::new(connection))

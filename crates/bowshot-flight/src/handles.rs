@@ -30,7 +30,6 @@ impl PreparedHandle {
         pair(self.session, self.statement.as_bytes()).into()
     }
 
-    /// Reads a handle.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes).ok_or_else(|| {
             Error::invalid("the prepared statement handle was not issued by this server")
@@ -63,7 +62,6 @@ pub(crate) struct TransactionHandle {
 }
 
 impl TransactionHandle {
-    /// The handle of a transaction of that session.
     pub(crate) fn new(caller: &Caller, session: &dyn Session, transaction: TransactionId) -> Self {
         Self { session: named(caller, session), transaction }
     }
@@ -72,7 +70,6 @@ impl TransactionHandle {
         held(self.session, self.transaction.as_bytes())
     }
 
-    /// Reads a handle.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes).ok_or_else(foreign_transaction)
     }
@@ -110,7 +107,6 @@ pub(crate) struct SavepointHandle {
 }
 
 impl SavepointHandle {
-    /// The handle of a savepoint of that session.
     pub(crate) fn new(caller: &Caller, session: &dyn Session, savepoint: SavepointId) -> Self {
         Self { session: named(caller, session), savepoint }
     }
@@ -119,7 +115,6 @@ impl SavepointHandle {
         held(self.session, self.savepoint.as_bytes())
     }
 
-    /// Reads a handle.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes).ok_or_else(foreign_savepoint)
     }

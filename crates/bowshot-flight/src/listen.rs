@@ -43,7 +43,6 @@ const FRAME_SIZE: u32 = 1 << 20;
 const LOCAL_SEND_BUFFER: usize = 256 << 10;
 /// Buffered bytes of one response.
 const SEND_BUFFER: usize = 4 << 20;
-/// Concurrent calls of one connection.
 const CONCURRENT_CALLS: u32 = 1_000;
 /// Header bytes of one request.
 const HEADER_LIST_SIZE: u32 = 64 << 10;
@@ -56,7 +55,6 @@ const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
 /// Wait after an accept that failed for lack of memory or file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Errors of the listener.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The listening socket is broken.

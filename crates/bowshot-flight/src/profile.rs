@@ -51,7 +51,6 @@ pub enum Locations {
 /// What `app_metadata` of a FlightInfo holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AppMetadata {
-    /// The query's id.
     #[default]
     QueryId,
     /// The command of the descriptor, also on endpoints, so that they can be identified.

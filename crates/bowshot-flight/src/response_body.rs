@@ -87,7 +87,6 @@ impl OpenStream {
     }
 }
 
-/// A watched body.
 #[derive(Debug)]
 pub(crate) struct Observed {
     payload: Payload,

@@ -147,7 +147,6 @@ impl LocalPort {
         Self { listener, terms: Arc::new(terms), announcement, _file: file }
     }
 
-    /// The announcement of the socket.
     pub(crate) fn announcement(&self) -> Option<HeaderValue> {
         self.announcement.clone()
     }

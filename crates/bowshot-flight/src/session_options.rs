@@ -25,7 +25,6 @@ pub(crate) async fn set(
     Ok(SetSessionOptionsResult { errors })
 }
 
-/// All options in force.
 pub(crate) async fn get(caller: &Caller) -> Result<GetSessionOptionsResult> {
     let options = caller.session().await?.options();
     let session_options = options

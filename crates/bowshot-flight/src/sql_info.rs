@@ -18,7 +18,6 @@ use bowshot_api::{About, Error, Limits, Result};
 use codes::Value;
 use std::sync::{Arc, LazyLock};
 
-/// The schema of the answer.
 pub(crate) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }

@@ -69,7 +69,6 @@ pub(crate) fn described(session: &dyn Session, description: &Description) -> Sch
 
 /// A resolved descriptor or ticket, with its session.
 pub(crate) enum Wanted {
-    /// A statement of a session.
     Statement(Runnable),
     /// A metadata command, with its ticket.
     Metadata(Command, Bytes),
@@ -98,7 +97,6 @@ pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Re
     }
 }
 
-/// Resolves a descriptor.
 pub(crate) async fn wanted(caller: &Caller, descriptor: &FlightDescriptor) -> Result<Wanted> {
     if !is_path(descriptor) {
         return resolve(caller, TicketPayload::decode(&descriptor.cmd)?, &descriptor.cmd).await;
@@ -219,7 +217,6 @@ fn check_metadata_caller(caller: &Caller, command: &Command) -> Result<()> {
     }
 }
 
-/// The session in which a metadata command is answered.
 pub(crate) async fn metadata_session(caller: &Caller, command: &Command) -> Result<Arc<dyn Session>> {
     match command {
         Command::CommandGetSqlInfo(_) => caller.session_or_new().await,

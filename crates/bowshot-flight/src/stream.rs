@@ -37,7 +37,6 @@ impl Source {
     }
 }
 
-/// Answers DoGet.
 pub(crate) async fn do_get<B>(caller: &Caller, body: B) -> std::result::Result<Response<FlightBody>, Status>
 where
     B: Body<Data = Bytes> + Unpin,

@@ -13,7 +13,6 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-/// An upload in progress.
 pub(crate) trait Rows {
     /// The rows. Waits for their schema.
     ///

@@ -16,10 +16,8 @@ pub trait PlanFunction: Debug + Eq + Hash + Send + Sync + 'static {
     /// The name, by which plans that come from other nodes find it.
     fn name(&self) -> &'static str;
 
-    /// The type of the result for arguments of these types.
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType>;
 
-    /// The result of each row.
     fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef>;
 
     /// Whether NULL in an argument always gives NULL.

@@ -61,7 +61,6 @@ impl Peer {
         self.address.to_canonical().is_loopback()
     }
 
-    /// Authenticates a request.
     async fn authenticate(&self, context: &Context, headers: &HeaderMap) -> Result<Principal> {
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let credentials = header.map_or(Ok(Credentials::Anonymous), Credentials::in_authorization)?;

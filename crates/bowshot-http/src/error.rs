@@ -3,7 +3,6 @@
 /// Errors of the front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The listener has no address.
     #[error("the HTTP listener has no address")]
     Listener(#[source] std::io::Error),
 }

@@ -39,7 +39,6 @@ pub trait GrpcWebConnection: fmt::Debug + Send + Sync {
     fn end(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Answers a call.
 pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Request) -> Result<Response> {
     let Some(web) = &context.choices.grpc_web else {
         return Ok(crate::routes::unknown_path(uri).await);

@@ -25,7 +25,6 @@ pub(crate) const HTTP1: &[u8] = b"http/1.1";
 /// Bytes of a client.
 pub(crate) type Stream = WithWriteTimeout<Either<TcpStream, TlsStream<TcpStream>>>;
 
-/// The transport of a connection.
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) is_encrypted: bool,
@@ -62,7 +61,6 @@ pub(crate) async fn arrive(
     Some((WithWriteTimeout::new(stream, patience), transport))
 }
 
-/// A stream with a write timeout.
 #[derive(Debug)]
 pub(crate) struct WithWriteTimeout<S> {
     stream: S,

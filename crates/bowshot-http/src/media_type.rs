@@ -5,7 +5,6 @@ use axum::http::header::{ACCEPT, ACCEPT_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::Error;
 
-/// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -16,7 +15,6 @@ pub(crate) enum Format {
     Parquet,
 }
 
-/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
     Zstd,
@@ -46,7 +44,6 @@ impl Coding {
     }
 }
 
-/// The format and coding of a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseFormat {
     pub(crate) format: Format,
@@ -55,7 +52,6 @@ pub(crate) struct ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// Negotiates the format.
     pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         let format = Format::wanted(headers, format)?;
         let is_text = matches!(format, Format::Json | Format::Lines | Format::Csv);
@@ -73,7 +69,6 @@ const FORMATS: &[(&str, &str, Format)] = &[
     ("parquet", "application/vnd.apache.parquet", Format::Parquet),
 ];
 
-/// Other names of media types.
 const ALIASES: &[(&str, Format)] = &[
     ("application/ndjson", Format::Lines),
     ("application/jsonl", Format::Lines),

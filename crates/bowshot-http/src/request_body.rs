@@ -92,7 +92,6 @@ async fn drain(mut pieces: BodyDataStream) {
     _ = timeout(LEFTOVER_TIMEOUT, all).await;
 }
 
-/// A streamed body.
 #[derive(Debug)]
 pub(crate) struct Upload {
     /// Away when it is dropped.

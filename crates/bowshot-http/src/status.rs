@@ -112,7 +112,6 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An error as the answer to a request.
 pub(crate) fn answer(error: Error) -> Response {
     Failure::from(error).into_response()
 }

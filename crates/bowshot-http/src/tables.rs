@@ -86,7 +86,6 @@ pub(crate) async fn describe(
     Ok(json_response(StatusCode::OK, &body))
 }
 
-/// Finds a table with its columns.
 pub(crate) async fn find(session: &dyn Session, name: &TableName) -> bowshot_api::Result<Option<TableEntry>> {
     let catalog = name.catalog.clone().unwrap_or_else(|| option(session, "catalog"));
     let schema = name.schema_name.clone().unwrap_or_else(|| option(session, "schema"));

@@ -51,7 +51,6 @@ impl Barrier {
         Arc::new(Self { input, says: Says::Rows(rows) })
     }
 
-    /// The plan without barriers.
     pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             Ok(match node.downcast_ref::<Self>() {

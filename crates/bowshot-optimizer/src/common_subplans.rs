@@ -40,13 +40,9 @@ impl ConfigExtension for SharedWork {
 
 /// The key of [`SharedWork::subplans`] among the engine's options.
 pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
-/// The same of [`SharedWork::grouping_sets`].
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
-/// The same of [`SharedWork::eager_aggregation`].
 pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
-/// The same of [`SharedWork::ranked_windows`].
 pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
-/// The same of [`SharedWork::hashed_windows`].
 pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.

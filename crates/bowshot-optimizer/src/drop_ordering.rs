@@ -68,12 +68,10 @@ impl DropOrdering {
         .data()
     }
 
-    /// What one forgets, if a plan is one.
     pub fn forgotten(plan: &dyn ExecutionPlan) -> Option<Dropped> {
         plan.downcast_ref::<Self>().map(|one| one.forgotten)
     }
 
-    /// One that forgets this.
     pub fn of(input: Arc<dyn ExecutionPlan>, forgotten: Dropped) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self::before(input, forgotten))
     }

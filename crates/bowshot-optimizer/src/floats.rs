@@ -63,7 +63,6 @@ pub fn extreme(function: &AggregateUDF) -> Option<bool> {
     function.inner().downcast_ref::<Extreme>().map(|extreme| extreme.greatest)
 }
 
-/// That function.
 pub fn extreme_of(greatest: bool) -> Arc<AggregateUDF> {
     let of = if greatest { max_udaf() } else { min_udaf() };
     Arc::new(AggregateUDF::from(Extreme { greatest, of }))

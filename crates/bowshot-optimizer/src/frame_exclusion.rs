@@ -63,7 +63,6 @@ enum Excluded {
     Ties,
 }
 
-/// What a mark says.
 fn marked(key: &Expr) -> Option<Excluded> {
     let Expr::ScalarFunction(call) = key else { return None };
     let [Expr::Literal(what, _)] = call.args.as_slice() else { return None };

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// What a rule makes of a plan.
 type Optimized = Result<Arc<dyn ExecutionPlan>>;
 
 /// What comes in the place of an operator, if anything.
@@ -26,7 +25,6 @@ pub(super) type Replacement = Result<Option<Arc<dyn ExecutionPlan>>>;
 /// Makes the replacement of an operator.
 pub(super) type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Replacement;
 
-/// A rule that a function is.
 struct FunctionRule<F> {
     name: String,
     checks_schema: bool,
@@ -54,7 +52,6 @@ where
     }
 }
 
-/// The rule with this name that a function is.
 pub(super) fn plan_rule(
     name: &str,
     optimize: impl Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + Send + Sync + 'static,

@@ -25,11 +25,9 @@ const MAX_KNOWN: usize = 1_024;
 pub(crate) struct Sources {
     /// Tables of files.
     pub(crate) main: Arc<dyn SchemaProvider>,
-    /// Our own tables.
     pub(crate) tables: Arc<TableStore>,
 }
 
-/// A table with its key.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) key: TableKey,
@@ -121,7 +119,6 @@ fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) ->
     Some(TableName { catalog: name.catalog, schema: name.schema, table: name.name })
 }
 
-/// The contents of one of our tables.
 pub(crate) fn own(table: &Table) -> Content {
     Content::Own {
         id: table.id().to_string(),

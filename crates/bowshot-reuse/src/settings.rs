@@ -20,7 +20,6 @@ pub(crate) fn results_are_on(state: &SessionState) -> bool {
     of_session(state).is_none_or(|session| session.results)
 }
 
-/// The cache settings of a session.
 pub(crate) fn of_session(state: &SessionState) -> Option<&SessionCache> {
     state.config_options().extensions.get::<SessionCache>()
 }

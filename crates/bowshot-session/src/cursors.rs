@@ -24,13 +24,11 @@ use tokio::sync::OwnedMutexGuard;
 /// Open cursors of one session: each may hold a full buffer of rows.
 const MAX_OPEN: usize = 100;
 
-/// The cursors of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors(Mutex<HashMap<String, Cursor>>);
 
 #[derive(Debug)]
 struct Cursor {
-    /// Its query.
     sql: Arc<str>,
     schema: SchemaRef,
     /// The transaction that closes it; for WITH HOLD, the one whose rollback does.
@@ -44,13 +42,11 @@ struct Cursor {
     rows: Arc<tokio::sync::Mutex<Option<Rows>>>,
 }
 
-/// The unread rows.
 #[derive(Debug)]
 struct Rows {
     query: Arc<QueryResult>,
     /// `None` after the last batch.
     stream: Option<BatchStream>,
-    /// The rest of the last batch.
     rest: Option<RecordBatch>,
     /// Whether it is on a row, which FETCH 0 returns again.
     is_on_row: bool,

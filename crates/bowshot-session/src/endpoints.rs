@@ -25,7 +25,6 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// Endpoints of a node, ended ones included.
 const MOST: usize = 10_000;
 
-/// The endpoints of this node.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     accounts: Arc<Accounts>,
@@ -96,7 +95,6 @@ impl EndpointStore for Endpoints {
     }
 }
 
-/// The end of an endpoint.
 #[derive(Debug)]
 struct End {
     at: Instant,

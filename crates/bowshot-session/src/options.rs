@@ -32,7 +32,6 @@ const LOCK_SECONDS: u64 = 50;
 /// Longest query tag, in characters.
 const TAG_CHARS: usize = 256;
 
-/// Current options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) catalog: String,
@@ -176,13 +175,11 @@ impl Options {
         [&self.catalog, &self.schema, &self.search_path]
     }
 
-    /// All engine settings of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
         let settings = SESSION_OPTIONS.iter().filter_map(|option| self.engine_setting(option.name));
         settings.chain([(SESSION_SEARCH_PATH, self.search_path.clone())]).collect()
     }
 
-    /// The engine setting that follows an option, if there is one.
     fn engine_setting(&self, option: &str) -> Option<EngineSetting> {
         Some(match option {
             "catalog" => ("datafusion.catalog.default_catalog", self.catalog.clone()),
@@ -256,7 +253,6 @@ impl Options {
         Ok(())
     }
 
-    /// All options with their values.
     pub(crate) fn list(&self) -> Vec<(String, OptionValue)> {
         let named = |option: &SessionOption| Some((option.name.to_owned(), self.value(option.name)?));
         SESSION_OPTIONS.iter().filter_map(named).collect()
@@ -313,7 +309,6 @@ pub(crate) struct Defaults {
     pub(crate) dialect: String,
 }
 
-/// The engine's name of a dialect.
 fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }

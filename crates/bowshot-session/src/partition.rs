@@ -25,7 +25,6 @@ pub(crate) struct Policy {
     pub(crate) budget_bytes: usize,
 }
 
-/// The activity of a partition's reader.
 #[derive(Debug)]
 pub(crate) struct ReaderActivity {
     /// Time of the last activity: attach, read, detach, or new rows after it had read all. While it waits for rows:
@@ -413,7 +412,6 @@ impl Drop for Partition {
     }
 }
 
-/// A reader of a partition.
 #[derive(Debug)]
 pub(crate) struct Reader {
     position: usize,

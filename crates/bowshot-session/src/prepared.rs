@@ -15,7 +15,6 @@ const PLAN_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
-    /// Its transaction.
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
@@ -90,7 +89,6 @@ impl PreparedStatements {
         }
     }
 
-    /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
         self.statements.lock().values_mut().for_each(|statement| statement.is_expired = true);
     }

@@ -70,7 +70,6 @@ pub(crate) struct QueryRecord {
 /// What the operator wants to know of statements that have ended.
 #[derive(Debug, Default)]
 pub struct QueryLogOptions {
-    /// The audit trail.
     pub audit: Option<AuditLog>,
     /// Statements that took this long have a line in the log; none when zero.
     pub slow_after: Duration,
@@ -258,7 +257,6 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
     }
 }
 
-/// A row of the table.
 struct Row {
     id: QueryId,
     session: SessionId,

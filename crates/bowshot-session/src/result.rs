@@ -351,7 +351,6 @@ impl QueryResult {
         }
     }
 
-    /// Cancels the query.
     pub(crate) fn cancel(&self) {
         self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     }
@@ -461,7 +460,6 @@ pub(crate) fn out_of_time(timeout: Duration) -> Error {
         .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")
 }
 
-/// A reader of a partition.
 struct ReaderGuard {
     query: Arc<QueryResult>,
     partition: Arc<Partition>,

@@ -127,7 +127,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Ends expired and stalled results.
     pub(crate) fn end_expired(&self, now: Instant) {
         for query in self.all() {
             if query.has_ended_remotely() {
@@ -153,7 +152,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Cancels the queries of a session.
     pub(crate) fn cancel_of(&self, session: SessionId) {
         for query in self.all().into_iter().filter(|query| query.session == session) {
             query.cancel();

@@ -13,7 +13,6 @@ const MAX_LOCKS: usize = 1 << 20;
 /// Statements that wait for locks.
 const MAX_WAITING: usize = 10_000;
 
-/// The row locks of all transactions.
 #[derive(Debug)]
 pub(crate) struct RowLocks {
     state: Mutex<State>,
@@ -56,7 +55,6 @@ pub(crate) struct LocksMark {
     watched: usize,
 }
 
-/// What comes of asking for a lock.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// It is there now, or was before.

@@ -18,7 +18,6 @@ use tracing::Span;
 /// Longest SQL text of a running statement in `system.queries`, in bytes.
 const SQL_BYTES: usize = 4 << 10;
 
-/// The state of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -56,7 +55,6 @@ impl State {
         }
     }
 
-    /// What a queued or waiting statement waits for.
     pub(crate) fn waits_for(self) -> Option<&'static str> {
         match self {
             Self::Queued => Some("a slot"),
@@ -116,7 +114,6 @@ pub(crate) struct RunningStatement {
     language: Mutex<Option<Arc<Language>>>,
     queued_us: AtomicU64,
     registry: Weak<RunningStatements>,
-    /// The span of the statement, for traces.
     pub(crate) span: Span,
 }
 
@@ -135,7 +132,6 @@ impl RunningStatement {
         self.logged.swap(true, Ordering::AcqRel)
     }
 
-    /// Records the outcome in the span.
     pub(crate) fn record_end(&self, outcome: &'static str, (rows, bytes): (u64, u64), error: Option<&Error>) {
         if self.span.is_disabled() {
             return;
@@ -175,7 +171,6 @@ impl RunningStatement {
         Arc::clone(&self.tag.lock())
     }
 
-    /// Adds a wait for a slot.
     pub(crate) fn add_queued(&self, wait: Duration) {
         self.queued_us.fetch_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -262,7 +257,6 @@ impl RunningStatement {
         self.arrived.elapsed()
     }
 
-    /// Cancels the statement in any state.
     pub(crate) fn cancel(&self) {
         match self.result() {
             Some(result) => result.cancel(),

@@ -46,7 +46,6 @@ const PROGRESS_STEP: f64 = 0.01;
 /// Version of the Arrow implementation, for clients.
 const ARROW_VERSION: &str = "59.3.2";
 
-/// How a drain ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Drained {
@@ -307,7 +306,6 @@ async fn sweep(shared: Weak<Shared>) {
     }
 }
 
-/// The error for an external user with the name of a local user.
 fn local_user_error(name: &str) -> Error {
     Error::new(
         ErrorKind::Unauthenticated,

@@ -108,7 +108,6 @@ impl ClientSession {
         self.me.upgrade().ok_or_else(|| Error::internal("the session was dropped"))
     }
 
-    /// The text of a statement, for logs.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
             Statement::Sql(sql) => Arc::from(sql.as_str()),
@@ -492,7 +491,6 @@ impl Session for ClientSession {
     }
 }
 
-/// The span of planning.
 fn planning() -> Span {
     info_span!(target: TRACES, "plan")
 }

@@ -62,7 +62,6 @@ impl SessionRegistry {
         self.open.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
     }
 
-    /// Sessions with expired credentials.
     pub(crate) fn expired(&self, now: SystemTime) -> Vec<Arc<ClientSession>> {
         self.open.lock().values().filter(|session| session.has_expired(now)).map(Arc::clone).collect()
     }

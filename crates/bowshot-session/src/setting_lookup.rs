@@ -11,7 +11,6 @@ pub(crate) enum SettingKind {
 }
 
 impl SettingKind {
-    /// The canonical name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Option(option) => option.name,
@@ -63,7 +62,6 @@ pub(crate) fn find(name: &str) -> Result<SettingKind> {
     parameter.map(SettingKind::Parameter).ok_or_else(|| unknown(name))
 }
 
-/// The session option of exactly this name.
 pub(crate) fn exact(name: &str) -> Option<&'static SessionOption> {
     SESSION_OPTIONS.iter().find(|option| option.name == name)
 }

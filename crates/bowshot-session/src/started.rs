@@ -117,7 +117,6 @@ fn record(session: &ClientSession, launch: &Launch, (rows, bytes): (u64, u64)) {
     });
 }
 
-/// Starts the result and registers it.
 fn start_result(
     session: &ClientSession,
     launch: Launch,

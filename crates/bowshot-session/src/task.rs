@@ -35,7 +35,6 @@ pub(crate) fn broken(error: JoinError) -> Error {
     }
 }
 
-/// The error of work that panicked.
 pub(crate) fn panicked() -> Error {
     Error::internal("a query task panicked")
 }

@@ -11,7 +11,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Open transactions of one session.
 const MAX_OPEN: usize = 100;
 
 #[derive(Debug, Default)]
@@ -255,7 +254,6 @@ impl Transactions {
         Ok(())
     }
 
-    /// The number of savepoints of a transaction.
     pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
         Ok(self.hold(id).await?.savepoint_count())
     }

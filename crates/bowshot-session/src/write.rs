@@ -159,7 +159,6 @@ pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Re
     session.engine().check_ingest(ingest, &pinned).await
 }
 
-/// Checks the target of an ingest.
 fn check(ingest: &Ingest) -> Result<()> {
     if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
         return Err(Error::invalid("a temporary table cannot be created in a given schema or catalog")
@@ -207,7 +206,6 @@ fn target_name(ingest: &Ingest) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
-/// The text of an ingest in the log.
 pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
     let kind = if ingest.temporary { "temporary " } else { "" };
     Arc::from(format!("bulk ingest into {kind}{}", target_name(ingest)))

@@ -72,7 +72,6 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-/// Makes a backup.
 pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
     let share = match (args.since, args.link) {
         (Some(earlier), _) => Share::With(earlier),
@@ -97,7 +96,6 @@ pub(crate) fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<Ob
     Ok(Some(Remotes::new(options)?.folder(&address)?))
 }
 
-/// Restores a backup.
 pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
     let (from, data) = (args.from, args.data);
     let done = until_stopped(move |stop| restore(&from, &data, stop)).await?;
@@ -146,7 +144,6 @@ fn in_words(error: Error) -> bowshot_api::Error {
     }
 }
 
-/// Prints what was done.
 pub(crate) fn told(done: &Copied, as_json: bool) -> Result<()> {
     let Copied { taken, tables, files, bytes, shared_bytes } = done;
     if as_json {

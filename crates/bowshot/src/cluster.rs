@@ -75,7 +75,6 @@ fn lines(files: &NodeFiles) -> String {
     )
 }
 
-/// A usage error with its hint.
 pub(crate) fn mistake(error: bowshot_cluster::membership::Error) -> Usage {
     let usage = Usage::new(error.to_string());
     match error.hint() {

@@ -117,7 +117,6 @@ bowshot_api::defaults! {
 /// What the command line says, before it is checked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
-    /// Configuration file.
     pub(crate) file: Option<PathBuf>,
     /// Sources; none means that file and environment decide.
     pub(crate) paths: Vec<String>,
@@ -175,7 +174,6 @@ impl Config {
         origins.filter(|origin| !origin.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The settings of the engine.
     pub(crate) fn engine(&self) -> EngineConfig {
         let default = EngineConfig::default();
         EngineConfig {

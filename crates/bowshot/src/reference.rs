@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use bowshot_api::{COMPATIBILITY_PARAMETERS, SESSION_OPTIONS};
 use std::io::Write;
 
-/// Prints a page to stdout.
 pub(crate) fn print(page: Page) -> Result<()> {
     let text = match page {
         Page::Settings => settings(),
@@ -63,7 +62,6 @@ Times are written `500ms`, `30s`, `5m`, `1h30m`, `1d`; sizes `4096` (bytes), `64
 environment variable has `:` between its entries.
 ";
 
-/// The page of all settings.
 fn settings() -> String {
     let mut config = Config::default();
     let mut page = SETTINGS_HEAD.to_owned();

@@ -35,7 +35,6 @@ const HELD: Duration = Duration::from_millis(2);
 const FOR_SIZE: u8 = 0;
 const FOR_LIMITS: u8 = 1;
 
-/// One call.
 pub(crate) struct Download<'a> {
     pub(crate) wire: &'a Wire,
     pub(crate) frames: &'a mut Frames,

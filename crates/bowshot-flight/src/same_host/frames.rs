@@ -39,7 +39,6 @@ const DESCRIPTORS: usize = 8;
 /// Headers of one call.
 const HEADERS: u16 = 256;
 
-/// One frame of a client.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -122,7 +121,6 @@ impl Wire {
     }
 }
 
-/// The head of a frame.
 fn head(kind: u8, pieces: &[Bytes]) -> io::Result<Bytes> {
     let length: usize = pieces.iter().map(Bytes::len).sum();
     let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;

@@ -28,7 +28,6 @@ use tokio::time::timeout;
 /// Unacknowledged memories of a client.
 const AHEAD: usize = 4;
 
-/// One call.
 pub(crate) struct Upload<'a> {
     pub(crate) wire: &'a Wire,
     pub(crate) frames: &'a mut Frames,
@@ -98,7 +97,6 @@ enum Sent {
     End,
 }
 
-/// The next item.
 enum Next {
     Schema(SchemaRef),
     Batch(RecordBatch),

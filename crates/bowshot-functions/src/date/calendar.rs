@@ -24,7 +24,6 @@ pub(crate) fn join(time: NaiveDateTime) -> i64 {
     time.and_utc().timestamp_micros()
 }
 
-/// A date of days since 1970.
 pub(super) fn date_of(days: i32) -> Result<NaiveDate> {
     Ok(split(i64::from(days) * DAY)?.date())
 }

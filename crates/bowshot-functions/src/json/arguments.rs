@@ -165,7 +165,6 @@ pub(crate) fn map_trees(
     Rows::new(given)?.map_to_texts(|_, document| Ok(Some(text(Reader::tree(document)?))))
 }
 
-/// The column of these values.
 pub(crate) fn column<A: Array + FromIterator<Option<T>> + 'static, T>(
     values: Vec<Option<T>>,
 ) -> ColumnarValue {

@@ -62,7 +62,6 @@ fn literals(name: &str, arguments: &[Expr]) -> Result<Vec<ScalarValue>> {
     arguments.iter().map(value).collect()
 }
 
-/// A table of one column.
 fn of_array(name: &str, values: ArrayRef) -> Result<Arc<dyn TableProvider>> {
     let schema = Arc::new(Schema::new(vec![Field::new(name, values.data_type().clone(), true)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![values])?;

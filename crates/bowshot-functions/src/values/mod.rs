@@ -87,7 +87,6 @@ impl Arguments {
         Ok(self.given(position)?.array.data_type())
     }
 
-    /// Reads an argument row by row.
     pub(crate) fn read<'a, C: Column<'a>>(&'a self, position: usize) -> Result<Rows<'a, C>> {
         let given = self.given(position)?;
         Ok(Rows { reader: C::open(&given.array)?, constant: given.constant })
@@ -116,7 +115,6 @@ impl Arguments {
     }
 }
 
-/// One argument, row by row.
 pub(crate) struct Rows<'a, C: Column<'a>> {
     reader: C::Reader,
     constant: bool,

@@ -26,7 +26,6 @@ pub(crate) enum Kind {
     Stamp,
     Time,
     Interval,
-    /// A list of text.
     Texts,
     /// Any number of further arguments, perhaps none.
     Many(&'static Kind),

@@ -36,7 +36,6 @@ pub(super) async fn rows(upload: Upload, max_bytes: usize) -> Result<BatchStream
 
 struct Frames {
     upload: Upload,
-    /// Unread bytes.
     buffer: BytesMut,
     max_bytes: usize,
     decoder: Decoder,

@@ -61,7 +61,6 @@ impl JsonArrayReader {
         }
     }
 
-    /// Processes one byte.
     fn step(&mut self, byte: u8) -> Result<Option<u8>> {
         if self.in_text {
             self.in_text = self.is_escaped || byte != b'"';

@@ -98,7 +98,6 @@ fn pieces(upload: Upload) -> ByteStream {
     pieces.boxed()
 }
 
-/// The format of an upload.
 fn format(headers: &HeaderMap) -> Result<Format> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match Format::from_media_type(media) {

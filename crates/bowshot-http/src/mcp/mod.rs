@@ -54,7 +54,6 @@ impl RpcError {
     }
 }
 
-/// A message of a client.
 #[derive(Debug)]
 enum Message {
     Request {

@@ -31,7 +31,6 @@ impl AsRef<[u8]> for Owned {
     }
 }
 
-/// The streaming format.
 pub(super) struct Stream {
     /// `None` after the end.
     encoder: Option<StreamEncoder>,

@@ -15,14 +15,12 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 /// Fast: rows should not wait for it.
 const LEVEL: i32 = 1;
 
-/// An encoder with compression.
 pub(super) struct Compressed {
     inner: Box<dyn Encoder>,
     /// `None` after the end.
     packer: Option<Packer>,
 }
 
-/// A compressor.
 enum Packer {
     Zstd(ZstdEncoder<'static, Vec<u8>>),
     Gzip(GzEncoder<Vec<u8>>),

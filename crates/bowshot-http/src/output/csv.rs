@@ -12,7 +12,6 @@ use bowshot_api::{Answer, Result};
 use bytes::Bytes;
 use std::io::Write as _;
 
-/// The CSV encoder.
 pub(super) struct Csv {
     /// Pending bytes before the next row.
     before: Vec<u8>,

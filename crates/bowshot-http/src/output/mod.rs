@@ -33,7 +33,6 @@ pub(crate) trait Encoder: Send {
     /// The next chunk; `None` if it needs another batch.
     fn more(&mut self) -> Result<Option<Bytes>>;
 
-    /// The end of the encoding.
     fn end(&mut self) -> Result<Bytes>;
 
     /// The end of a failed result, if the format can express it; else the connection is aborted.
@@ -73,7 +72,6 @@ struct BatchSlicer {
     schema: SchemaRef,
     batch: Option<RecordBatch>,
     row: usize,
-    /// Average bytes of a row.
     row_bytes: usize,
 }
 

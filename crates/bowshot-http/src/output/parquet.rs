@@ -19,7 +19,6 @@ const READ_BYTES: usize = 512 << 20;
 /// Bytes encoded at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// The Parquet encoder.
 pub(super) struct Parquet {
     writer: ArrowWriter<Vec<u8>>,
     batches: BatchSlicer,

@@ -6,7 +6,6 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -36,7 +35,6 @@ impl Reply {
     }
 }
 
-/// The text of a request.
 pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {

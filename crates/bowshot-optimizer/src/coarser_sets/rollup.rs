@@ -44,7 +44,6 @@ pub(super) fn order(sets: &PhysicalGroupBy) -> Option<Vec<usize>> {
     order.windows(2).all(is_within).then_some(order)
 }
 
-/// The keys that a set groups by.
 fn keys_of(set: &[bool]) -> Vec<usize> {
     set.iter().enumerate().filter(|(_, left_out)| !**left_out).map(|(at, _)| at).collect()
 }

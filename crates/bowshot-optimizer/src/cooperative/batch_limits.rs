@@ -67,12 +67,10 @@ pub struct ShortBatches {
 }
 
 impl ShortBatches {
-    /// How many rows its batches have at most, if a plan is one.
     pub fn rows(plan: &dyn ExecutionPlan) -> Option<usize> {
         plan.downcast_ref::<Self>().map(|short| short.rows)
     }
 
-    /// An input in batches of at most so many rows.
     pub fn of(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self { input, rows })
     }

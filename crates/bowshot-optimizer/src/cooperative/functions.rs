@@ -22,7 +22,6 @@ const MAX_VALUE_BYTES: u64 = 1 << 30;
 /// Steps for one value: a second or two.
 const MAX_VALUE_STEPS: u64 = 1_000_000_000;
 
-/// The functions, and what each row of them costs.
 const FUNCTIONS: [(&str, Cost); 14] = [
     ("repeat", Cost::Times),
     ("lpad", Cost::Length),

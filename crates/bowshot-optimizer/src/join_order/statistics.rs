@@ -34,7 +34,6 @@ pub(crate) struct Facts {
     pub(super) columns: Vec<ColumnFacts>,
 }
 
-/// What is known of a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ColumnFacts {
     /// Different values, before conditions on other columns took some away.

@@ -74,7 +74,6 @@ fn any_shape(model: &mut Model, given: Shape) -> Shape {
     shape
 }
 
-/// Which relations each join of a shape joins, whatever its sides.
 fn joined_sets(shape: &Shape) -> BTreeSet<RelationSet> {
     match shape {
         Shape::Relation(_) => BTreeSet::new(),

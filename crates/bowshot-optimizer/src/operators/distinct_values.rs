@@ -137,7 +137,6 @@ impl Values {
         Ok(())
     }
 
-    /// The values in the order of their keys.
     fn in_order(&self) -> Result<ArrayRef> {
         let options = SortOptions { descending: self.descending, nulls_first: self.nulls_first };
         let keys = self.column(1, self.found.keys())?;

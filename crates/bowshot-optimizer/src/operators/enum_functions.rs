@@ -28,12 +28,10 @@ pub(super) fn position(value: Expr, of: &EnumType) -> Expr {
     call(Kind::Position, value, of)
 }
 
-/// The label that stands at a position.
 pub(super) fn label(position: Expr, of: &EnumType) -> Expr {
     call(Kind::Label, position, of)
 }
 
-/// A text as a value of the type, of which it is one.
 pub(super) fn enum_value(value: Expr, of: &EnumType) -> Expr {
     call(Kind::Value, value, of)
 }

@@ -25,7 +25,6 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), binary.op, Box::new(right))))
 }
 
-/// Lists of intervals.
 pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList> {
     let all = std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect();
     if lengths(all, schema) { Transformed::yes(list) } else { Transformed::no(list) }

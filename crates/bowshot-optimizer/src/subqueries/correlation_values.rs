@@ -24,7 +24,6 @@ pub(super) struct Domain {
     pub(super) plan: LogicalPlan,
     /// Columns as the subquery refers to them, each with the one that stands for it.
     inward: Vec<(Column, Column)>,
-    /// The columns of the plan.
     pub(super) columns: Vec<Column>,
     /// Recursions by their names, with the columns of their rows: those of the recursion, then those of the plan.
     recursions: Vec<(String, SchemaRef)>,

@@ -323,7 +323,6 @@ fn within(expr: Expr, columns: &[Expr]) -> Result<Expr> {
     }
 }
 
-/// What a node is in SQL.
 fn in_words(node: &LogicalPlan) -> &'static str {
     match node {
         LogicalPlan::Extension(_) => "a query of WITH with random values",

@@ -66,7 +66,6 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// All columns of a plan.
 pub(super) fn all(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }

@@ -27,7 +27,6 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is computed.
 #[derive(Debug)]
 pub(super) struct Totals {
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,

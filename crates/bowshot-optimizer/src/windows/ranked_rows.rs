@@ -53,7 +53,6 @@ impl Rank {
     }
 }
 
-/// Which rows are wanted.
 #[derive(Debug)]
 pub(super) struct Ranks {
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,

@@ -48,12 +48,10 @@ pub(crate) struct Entry<K> {
 pub(crate) struct Loaded {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Arc<[RecordBatch]>,
-    /// The mapped file.
     pub(crate) file: Option<Arc<MappedFile>>,
 }
 
 impl Loaded {
-    /// Rows in memory.
     pub(crate) fn in_memory(schema: SchemaRef, batches: impl Into<Arc<[RecordBatch]>>) -> Self {
         Self { schema, batches: batches.into(), file: None }
     }
@@ -192,13 +190,11 @@ impl<K> Entry<K> {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Notes a use.
     pub(crate) fn hit(&self, clock: f64) {
         self.hits.fetch_add(1, Ordering::Relaxed);
         self.used_at(clock);
     }
 
-    /// Pins or unpins it.
     pub(crate) fn pin(&self, pinned: bool) {
         self.pinned.store(pinned, Ordering::Relaxed);
     }

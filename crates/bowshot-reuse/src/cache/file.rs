@@ -136,7 +136,6 @@ impl CacheFile {
         sum(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })
     }
 
-    /// The number of its entry.
     pub(crate) fn number(&self) -> u64 {
         number(&self.path).unwrap_or_default()
     }

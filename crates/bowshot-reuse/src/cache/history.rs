@@ -245,7 +245,6 @@ impl History {
         }
     }
 
-    /// Forgets the template of a join.
     pub(crate) fn forget(&self, shape: &JoinShape) {
         self.templates.lock().remove(&Key::of(shape));
     }
@@ -267,7 +266,6 @@ impl History {
         self.templates.lock().values().cloned().collect()
     }
 
-    /// The templates as text.
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&self.templates())
     }
@@ -329,7 +327,6 @@ impl Template {
         self.key.tables.iter().map(|[_, _, pattern]| pattern.as_str())
     }
 
-    /// What is joined.
     pub(crate) fn tree(&self) -> &Tree {
         &self.key.tree
     }

@@ -124,7 +124,6 @@ impl JoinStore {
         self.all().into_iter().filter(same).collect()
     }
 
-    /// Forgets a join in all its versions.
     pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
         self.remove_all(|join| is_version_of(&join.about.shape, shape));
     }

@@ -29,7 +29,6 @@ pub(crate) enum Content {
     Files { version: String, columns: u64 },
 }
 
-/// One table of a join.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct TableKey {
     pub(crate) name: TableName,
@@ -61,7 +60,6 @@ pub(crate) struct Outer {
     pub(crate) on: Vec<String>,
 }
 
-/// What is joined.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Member {
     Table(usize),
@@ -195,7 +193,6 @@ impl JoinShape {
         tables.fold(0, u64::wrapping_add)
     }
 
-    /// The names of its tables, in its order.
     pub(crate) fn names(&self) -> Vec<TableName> {
         self.tables.iter().map(|table| table.name.clone()).collect()
     }

@@ -25,7 +25,6 @@ mod disk;
 /// the entry is worth.
 const REFUSALS_OF_AN_HOUR: f64 = 60.0;
 
-/// What a store keeps.
 pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
     /// Most entries: one that leaves is looked for among all.
     const MAX_ENTRIES: usize;
@@ -36,7 +35,6 @@ pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
 
     /// A digest of what is computed, whatever its tables hold.
     fn digest(&self) -> u64;
-    /// What its tables hold.
     fn tables(&self) -> &[TableKey];
     /// Whether it makes an entry that is there superfluous.
     fn replaces(&self, old: &Entry<Self>) -> bool;
@@ -52,7 +50,6 @@ pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
     fn failed(what: &'static str, error: &Error);
 }
 
-/// Limits of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     /// Bytes of rows in memory.
@@ -74,7 +71,6 @@ pub(crate) enum Place {
 pub(crate) struct Sizes {
     pub(crate) memory: u64,
     pub(crate) disk: u64,
-    /// Entries in memory.
     pub(crate) in_memory: usize,
 }
 
@@ -148,7 +144,6 @@ impl<K: Cacheable> Store<K> {
         self.entries.lock().iter().map(Arc::clone).collect()
     }
 
-    /// Notes a use.
     pub(crate) fn hit(&self, entry: &Entry<K>) {
         entry.hit(self.entries.lock().clock);
     }
@@ -158,7 +153,6 @@ impl<K: Cacheable> Store<K> {
         self.budget.memory_bytes / 2
     }
 
-    /// Bytes of files.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.budget.disk_bytes
     }
@@ -175,7 +169,6 @@ impl<K: Cacheable> Store<K> {
         Ok(true)
     }
 
-    /// The folder of the files.
     pub(crate) fn folder(&self) -> Option<&PathBuf> {
         self.budget.folder.as_ref()
     }
@@ -286,7 +279,6 @@ impl<K: Cacheable> Entries<K> {
         self.by_digest.get(&entry.about.digest()).is_some_and(|all| is_among(all, entry))
     }
 
-    /// Bytes of all pinned entries but some.
     fn pinned_bytes(&self, but: &[Arc<Entry<K>>]) -> u64 {
         let pinned = self.iter().filter(|entry| entry.is_pinned() && !is_among(but, entry));
         pinned.map(|entry| entry.info.bytes).sum()

@@ -34,7 +34,6 @@ pub(super) struct Block {
     part: NodeOutput,
 }
 
-/// The result of [`Block::shape`].
 #[derive(Debug)]
 pub(super) struct Shaped {
     pub(super) shape: JoinShape,
@@ -46,7 +45,6 @@ pub(super) struct Shaped {
     pub(super) numbers: Vec<usize>,
 }
 
-/// The output of a plan node.
 #[derive(Debug, Default)]
 struct NodeOutput {
     members: Vec<Branch>,
@@ -260,7 +258,6 @@ impl Reader<'_> {
         Ok(NodeOutput { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
     }
 
-    /// All conditions of a join.
     fn on(&self, join: &Join, left: &NodeOutput, right: &NodeOutput) -> Result<Vec<Expr>, Reason> {
         let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
         if join.null_equality == NullEquality::NullEqualsNull {
@@ -349,7 +346,6 @@ fn further_parts(expr: &Expr) -> usize {
     parts
 }
 
-/// The parts of all expressions of a plan.
 fn parts_of_plan(plan: &LogicalPlan) -> usize {
     let mut parts = 0;
     // Cannot fail: the closures do not.

@@ -93,7 +93,6 @@ impl Watch {
         state.generation += 1;
     }
 
-    /// Forgets that a join was predicted.
     pub(super) fn forget(&self, shape: &JoinShape) {
         self.state.lock().predicted.retain(|predicted| !predicted.order.is_of(shape));
     }

@@ -65,7 +65,6 @@ impl ResultKey {
             && self.names().eq(other.names())
     }
 
-    /// The names of the tables.
     pub(super) fn names(&self) -> impl Iterator<Item = &TableName> {
         self.tables.iter().map(|table| &table.name)
     }

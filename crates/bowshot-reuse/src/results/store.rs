@@ -20,7 +20,6 @@ pub(crate) struct ResultInfo {
     /// That of the query: see [`Question::digest`].
     pub(super) digest: u64,
     pub(super) tables: Vec<TableKey>,
-    /// Batches of each stream.
     pub(super) streams: Vec<usize>,
     /// Whether the result is ordered.
     pub(super) ordered: bool,

@@ -9,7 +9,6 @@ const MAX_TAGS: usize = 100;
 /// The label value of further tags.
 const OTHER: &str = "other";
 
-/// Tags that are label values.
 #[derive(Debug, Default)]
 pub(super) struct TagLabels(Mutex<HashSet<Arc<str>>>);
 

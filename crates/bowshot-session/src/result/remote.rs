@@ -40,7 +40,6 @@ impl RemoteResult {
         (self.rows.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 
-    /// Fails all endpoints.
     pub(super) fn fail(&self, runtime: &tokio::runtime::Handle, error: Error) {
         let (endpoints, failure_sent) = (Arc::clone(&self.endpoints), Arc::clone(&self.failure_sent));
         runtime.spawn(async move {

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 /// PostgreSQL's default schema.
 const PUBLIC: &str = "public";
-/// The parameter for read-only transactions.
 const READ_ONLY: &str = "transaction_read_only";
 /// Schemas in one search path.
 const MAX_SCHEMAS: usize = 64;

@@ -23,7 +23,6 @@ type Locals = BTreeMap<&'static str, Assignment>;
 
 #[derive(Debug)]
 struct EarlierSettings {
-    /// Number of savepoints.
     savepoints: usize,
     options: Arc<Options>,
     locals: Locals,
@@ -50,7 +49,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Runs a statement about transactions, with what it does to settings.
     pub(crate) async fn run_transaction(
         &self,
         statement: &TransactionStatement,
@@ -130,7 +128,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Restores the settings of an ended transaction.
     pub(crate) fn end_settings(&self, end: TransactionEnd) {
         if self.transactions.current().is_some() {
             return;

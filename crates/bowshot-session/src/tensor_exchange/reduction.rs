@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 /// Numbers of one contribution.
 const MAX_NUMBERS: usize = 1 << 25;
-/// The column of weights.
 const WEIGHT: &str = "weight";
 
 /// The schema of contributions and of results.
@@ -66,7 +65,6 @@ fn numbers_of(kind: &DataType) -> Option<usize> {
     }
 }
 
-/// A valid contribution.
 pub(super) struct Contribution {
     columns: Vec<ArrayRef>,
     weight: f64,
@@ -174,7 +172,6 @@ impl Sums {
     }
 }
 
-/// The type of the numbers of a column.
 fn kind_of(column: &DataType) -> &DataType {
     match column {
         DataType::FixedSizeList(item, _) => item.data_type(),

@@ -19,7 +19,6 @@ bowshot_api::defaults! {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LocalSocket {
-    /// Nowhere.
     Off,
     /// Where the server finds a place, if it serves this machine alone.
     Auto,
@@ -28,7 +27,6 @@ pub(crate) enum LocalSocket {
 }
 
 impl SameHostSettings {
-    /// Where the socket is to be.
     pub(crate) fn place(&self) -> Result<LocalSocket, Usage> {
         match self.socket.as_str() {
             "none" => Ok(LocalSocket::Off),

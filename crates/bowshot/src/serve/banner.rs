@@ -10,7 +10,6 @@ use std::path::Path;
 /// Most tables in the banner.
 const MAX_SHOWN: usize = 200;
 
-/// One source in the banner.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) name: String,

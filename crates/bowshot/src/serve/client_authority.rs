@@ -24,7 +24,6 @@ struct Files {
     revoked: Option<PathBuf>,
 }
 
-/// The contents of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Content {
     authorities: Vec<u8>,

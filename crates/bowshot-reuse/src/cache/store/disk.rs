@@ -24,7 +24,6 @@ pub(super) struct Described<A> {
     pub(super) about: A,
 }
 
-/// The state of the disk.
 #[derive(Debug)]
 pub(super) struct Disk {
     /// Locks the folder.
@@ -58,7 +57,6 @@ impl<K: Cacheable> Store<K> {
         self.publish();
     }
 
-    /// Removes the files of a folder that is not used.
     pub(crate) fn remove_files(folder: &Path) {
         if folder.exists() {
             let found = file::found::<IgnoredAny>(folder, not_opened::<K>).inspect_err(not_opened::<K>);
