@@ -217,9 +217,7 @@ impl<B: Body + Unpin> Body for Told<B> {
         self.is_over || self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    bowshot_api::delegate! { body: fn size_hint(&self) -> SizeHint; }
 }
 
 /// A response body in chunks: `tonic-web` would copy chunks of several buffers.

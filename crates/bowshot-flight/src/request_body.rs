@@ -134,9 +134,7 @@ where
         self.broken || self.inner.is_end_stream()
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
+    bowshot_api::delegate! { inner: fn size_hint(&self) -> SizeHint; }
 }
 
 /// Tonic hides statuses with the code of a cancelled call.

@@ -79,11 +79,8 @@ impl HttpBody for WithPermit {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    bowshot_api::delegate! { body:
+        fn is_end_stream(&self) -> bool;
+        fn size_hint(&self) -> SizeHint;
     }
 }

@@ -113,9 +113,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WithWriteTimeout<S> {
         self.check_timeout(written, context)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
+    bowshot_api::delegate! { stream: fn is_write_vectored(&self) -> bool; }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);

@@ -85,8 +85,9 @@ impl ExecutionPlan for Barrier {
         "Barrier"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+    bowshot_api::delegate! { input:
+        fn properties(&self) -> &Arc<PlanProperties>;
+        fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
     }
 
     crate::one_input!(input, |plan, input| Self { input, says: plan.says });
@@ -96,8 +97,4 @@ impl ExecutionPlan for Barrier {
         Says::Nothing => Arc::new(Statistics::new_unknown(&barrier.schema())),
         Says::Rows(rows) => Arc::new(with_row_count(input, rows)),
     });
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
 }

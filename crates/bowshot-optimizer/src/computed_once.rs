@@ -69,9 +69,7 @@ impl UserDefinedLogicalNodeCore for ComputedOnce {
         vec![&self.input]
     }
 
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
+    bowshot_api::delegate! { input: fn schema(&self) -> &DFSchemaRef; }
 
     fn expressions(&self) -> Vec<Expr> {
         Vec::new()

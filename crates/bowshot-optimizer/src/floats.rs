@@ -78,12 +78,9 @@ struct Extreme {
 impl AggregateUDFImpl for Extreme {
     bowshot_functions::stock_methods!(of: name, signature, return_type);
 
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.of.accumulator(arguments)
-    }
-
-    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        self.of.state_fields(arguments)
+    bowshot_api::delegate! { of:
+        fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>>;
+        fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>>;
     }
 
     fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs<'_>) -> bool {

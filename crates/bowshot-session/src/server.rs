@@ -327,9 +327,7 @@ struct ScramExchange {
 
 #[async_trait]
 impl PasswordExchange for ScramExchange {
-    fn challenge(&mut self, first: &[u8]) -> Result<String> {
-        self.proof.challenge(first)
-    }
+    bowshot_api::delegate! { proof: fn challenge(&mut self, first: &[u8]) -> Result<String>; }
 
     async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
         let mut finished = self.proof.finish(last).map(|(who, proof)| (who.at(self.from), proof));
@@ -355,9 +353,7 @@ impl Server for Bowshot {
         &self.shared.context.limits
     }
 
-    fn lifecycle(&self) -> Lifecycle {
-        self.shared.lifecycle()
-    }
+    bowshot_api::delegate! { shared: fn lifecycle(&self) -> Lifecycle; }
 
     fn status(&self) -> ServerStatus {
         let (sessions, prepared_statements, open_transactions) = self.shared.sessions.counts();

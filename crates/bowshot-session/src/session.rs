@@ -263,9 +263,7 @@ impl Session for ClientSession {
         &self.principal
     }
 
-    fn statements(&self, sql: &str) -> Vec<String> {
-        self.engine.statements(sql)
-    }
+    bowshot_api::delegate! { engine: fn statements(&self, sql: &str) -> Vec<String>; }
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;

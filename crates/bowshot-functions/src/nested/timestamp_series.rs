@@ -77,9 +77,7 @@ fn label(start: &DataType, stop: &DataType, with_end: bool) -> Option<Arc<str>> 
 }
 
 impl ScalarUDFImpl for Series {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
+    bowshot_api::delegate! { of: fn name(&self) -> &str; }
 
     bowshot_api::getters!(signature: &Signature);
 

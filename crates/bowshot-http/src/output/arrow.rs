@@ -57,9 +57,7 @@ fn over() -> Error {
 }
 
 impl Encoder for Stream {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         if let Some(piece) = self.ready.pop_front() {
@@ -107,9 +105,7 @@ impl File {
 }
 
 impl Encoder for File {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(self.message_bytes)? else { return Ok(None) };

@@ -76,8 +76,9 @@ impl Compressed {
 }
 
 impl Encoder for Compressed {
-    fn take(&mut self, batch: RecordBatch) {
-        self.inner.take(batch);
+    bowshot_api::delegate! { inner:
+        fn take(&mut self, batch: RecordBatch);
+        fn is_heavy(&self) -> bool;
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
@@ -94,9 +95,5 @@ impl Encoder for Compressed {
     fn failed(&mut self, error: &Value) -> Option<Bytes> {
         let bytes = self.inner.failed(error)?;
         self.last(&bytes).ok()
-    }
-
-    fn is_heavy(&self) -> bool {
-        self.inner.is_heavy()
     }
 }

@@ -98,9 +98,7 @@ fn put(index: usize, text: Option<&[u8]>, out: &mut Vec<u8>) {
 }
 
 impl Encoder for Csv {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };

@@ -54,9 +54,7 @@ fn unencoded(error: ParquetError) -> Error {
 }
 
 impl Encoder for Parquet {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         while let Some(batch) = self.batches.slice(PART_BYTES)? {

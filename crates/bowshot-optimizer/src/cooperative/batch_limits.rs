@@ -87,9 +87,7 @@ impl ExecutionPlan for ShortBatches {
         "ShortBatches"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
+    bowshot_api::delegate! { input: fn properties(&self) -> &Arc<PlanProperties>; }
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]

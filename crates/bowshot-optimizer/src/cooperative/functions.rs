@@ -278,20 +278,10 @@ impl ScalarUDFImpl for Guarded {
         Some(ScalarUDF::new_from_impl(Self { inner, cost: self.cost }))
     }
 
-    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
-        self.inner.evaluate_bounds(input)
-    }
-
-    fn propagate_constraints(
-        &self,
-        interval: &Interval,
-        inputs: &[&Interval],
-    ) -> Result<Option<Vec<Interval>>> {
-        self.inner.propagate_constraints(interval, inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
+    bowshot_api::delegate! { inner:
+        fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval>;
+        fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>>;
+        fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool>;
     }
 }
 

@@ -82,9 +82,7 @@ impl AggregateUDFImpl for Distinct {
         self.of.return_field(given.get(..1).unwrap_or_default())
     }
 
-    fn default_value(&self, of: &DataType) -> Result<ScalarValue> {
-        self.of.default_value(of)
-    }
+    bowshot_api::delegate! { of: fn default_value(&self, of: &DataType) -> Result<ScalarValue>; }
 
     fn state_fields(&self, given: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let lists = given.input_fields.iter().zip(["values", "keys"]).map(|(field, part)| {

@@ -99,9 +99,7 @@ impl EnumFunction {
 }
 
 impl ScalarUDFImpl for EnumFunction {
-    fn name(&self) -> &'static str {
-        self.kind.name()
-    }
+    bowshot_api::delegate! { kind: fn name(&self) -> &'static str; }
 
     bowshot_api::getters!(signature: &Signature);
 

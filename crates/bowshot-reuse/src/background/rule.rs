@@ -61,9 +61,7 @@ impl ExecutionPlan for Throttled {
         "ThrottledExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
+    bowshot_api::delegate! { input: fn properties(&self) -> &Arc<PlanProperties>; }
 
     bowshot_optimizer::one_input!(input, |plan, input| Self { input, throttle: Arc::clone(&plan.throttle) });
 

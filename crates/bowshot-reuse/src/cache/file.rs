@@ -266,7 +266,5 @@ impl<W: Write> Write for ChecksumWriter<W> {
         Ok(count)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
+    bowshot_api::delegate! { inner: fn flush(&mut self) -> io::Result<()>; }
 }

@@ -37,9 +37,7 @@ impl Cacheable for JoinInfo {
     const ALWAYS_ENTERS: bool = false;
     const CLAIMS_FOLDER: bool = true;
 
-    fn digest(&self) -> u64 {
-        self.shape.digest()
-    }
+    bowshot_api::delegate! { shape: fn digest(&self) -> u64; }
 
     fn tables(&self) -> &[TableKey] {
         &self.shape.tables

@@ -28,12 +28,9 @@ pub(super) struct ServerTables {
 }
 
 impl SystemTables for ServerTables {
-    fn names(&self) -> Vec<&'static str> {
-        self.others.names()
-    }
-
-    fn admin_names(&self) -> Vec<&'static str> {
-        self.others.admin_names()
+    bowshot_api::delegate! { others:
+        fn names(&self) -> Vec<&'static str>;
+        fn admin_names(&self) -> Vec<&'static str>;
     }
 
     fn shared_names(&self) -> Vec<&'static str> {
