@@ -9,7 +9,6 @@ use bowshot_tables::durable::backup::{Backup, Copied, Share, Stop, backup, resto
 use bowshot_tables::durable::verify::{Depth, Found, Kind, verify};
 use clap::Args;
 use serde_json::json;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -106,7 +105,7 @@ pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
 pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
     let depth = if args.deep { Depth::Rows } else { Depth::Footers };
     let found = until_stopped(move |stop| verify(&args.data, depth, stop)).await?;
-    say(&if args.json { as_json(&found) } else { as_text(&found) })?;
+    crate::print(&if args.json { as_json(&found) } else { as_text(&found) })?;
     Ok(if found.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -150,11 +149,11 @@ pub(crate) fn told(done: &Copied, as_json: bool) -> Result<()> {
         let text = json!({
             "taken": taken, "tables": tables, "files": files, "bytes": bytes, "shared_bytes": shared_bytes,
         });
-        return say(&format!("{text}\n"));
+        return crate::print(&format!("{text}\n"));
     }
     let shared =
         if *shared_bytes > 0 { format!(", of which {shared_bytes} are shared") } else { String::new() };
-    say(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
+    crate::print(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
 }
 
 fn kind(found: &Found) -> &'static str {
@@ -201,8 +200,4 @@ fn as_json(found: &Found) -> String {
         "in_store": found.in_store,
     });
     format!("{text}\n")
-}
-
-fn say(text: &str) -> Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
 }

@@ -78,13 +78,17 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes to stdout.
+fn print(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}
+
 /// `bowshot audit verify`.
 fn audit(file: &Path) -> Result<()> {
     let found =
         bowshot_access::verify(file).with_context(|| format!("`{}` is not complete", file.display()))?;
     let (lines, continues, last) = (found.lines, found.continues, found.last);
-    writeln!(std::io::stdout(), "{lines} lines, complete\ncontinues {continues}\nends with  {last}")
-        .context("cannot write to stdout")
+    print(&format!("{lines} lines, complete\ncontinues {continues}\nends with  {last}\n"))
 }
 
 fn prepare(args: ServerArgs) -> Result<(Config, Started)> {

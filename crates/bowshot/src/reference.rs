@@ -2,9 +2,8 @@
 
 use crate::cli::Page;
 use crate::config::{Config, SETTINGS, Setting};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, SESSION_OPTIONS};
-use std::io::Write;
 
 pub(crate) fn print(page: Page) -> Result<()> {
     let text = match page {
@@ -12,7 +11,7 @@ pub(crate) fn print(page: Page) -> Result<()> {
         Page::SessionOptions => session_options(),
         Page::Sql => sql(),
     };
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+    crate::print(&text)
 }
 
 const SETTINGS_HEAD: &str = "\

@@ -44,7 +44,7 @@ impl Served {
 
 /// Prints that the server is ready.
 pub(super) fn announce(config: &Config, running: &Running) {
-    let addresses = running.addresses();
+    let addresses = running.addresses;
     if let Some(danger) = danger(&addresses, config.access.is_empty()) {
         tracing::warn!("{danger}");
     }
