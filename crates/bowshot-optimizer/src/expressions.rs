@@ -46,6 +46,12 @@ pub(super) fn in_node(
     if *changed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
 }
 
+/// Whether an operator compares two values.
+pub(super) fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
 /// Whether it only passes columns on.
 fn has_no_expressions(node: &LogicalPlan) -> Result<bool> {
     Ok(!any_expression(node, |expr| Ok(!matches!(expr, Expr::Column(_))))?)
