@@ -92,7 +92,7 @@ impl ExecutionPlan for Barrier {
 
     crate::one_input!(input, |plan, input| Self { input, says: plan.says });
 
-    crate::one_input::statistics_of_input!(|barrier, input| match barrier.says {
+    crate::statistics_of_input!(|barrier, input| match barrier.says {
         Says::OfInput => Arc::clone(input),
         Says::Nothing => Arc::new(Statistics::new_unknown(&barrier.schema())),
         Says::Rows(rows) => Arc::new(with_row_count(input, rows)),

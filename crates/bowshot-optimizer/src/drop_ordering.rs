@@ -116,7 +116,7 @@ impl ExecutionPlan for DropOrdering {
         vec![false]
     }
 
-    crate::one_input::statistics_of_input!(|plan, input| match plan.forgotten {
+    crate::statistics_of_input!(|plan, input| match plan.forgotten {
         Dropped::All => {
             let num_rows = input.num_rows.to_inexact();
             Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&plan.schema()) })

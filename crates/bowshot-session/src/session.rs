@@ -131,21 +131,13 @@ impl ClientSession {
         &self.principal
     }
 
-    pub(crate) fn engine(&self) -> &EngineSession {
-        &self.engine
-    }
-
-    pub(crate) fn server(&self) -> &Arc<Shared> {
-        &self.server
-    }
-
-    pub(crate) fn prepared(&self) -> &PreparedStatements {
-        &self.prepared
-    }
-
-    pub(crate) fn transactions(&self) -> &Transactions {
-        &self.transactions
-    }
+    bowshot_api::getters!(
+        pub(crate) engine: &EngineSession,
+        pub(crate) server: &Arc<Shared>,
+        pub(crate) prepared: &PreparedStatements,
+        pub(crate) transactions: &Transactions,
+        pub(crate) named: &NamedStatements
+    );
 
     /// The snapshot of a transaction, else that of the session's current transaction.
     pub(crate) async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
@@ -224,10 +216,6 @@ impl ClientSession {
 
     pub(crate) fn number(&self) -> i32 {
         self.number.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn named(&self) -> &NamedStatements {
-        &self.named
     }
 
     pub(crate) fn note_changed(&self, rows: i64) {

@@ -99,7 +99,7 @@ impl ExecutionPlan for PartitionTotalsExec {
         CardinalityEffect::Equal
     }
 
-    crate::one_input::statistics_of_input!(|plan, input| {
+    crate::statistics_of_input!(|plan, input| {
         let mut statistics = Statistics::clone(input);
         statistics.total_byte_size = Precision::Absent;
         let columns = plan.totals.schema.fields().len();

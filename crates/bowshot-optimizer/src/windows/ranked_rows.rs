@@ -146,7 +146,7 @@ impl ExecutionPlan for RankedRowsExec {
         CardinalityEffect::LowerEqual
     }
 
-    crate::one_input::statistics_of_input!(|_plan, input| Arc::new(Statistics::clone(input).to_inexact()));
+    crate::statistics_of_input!(|_plan, input| Arc::new(Statistics::clone(input).to_inexact()));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();
