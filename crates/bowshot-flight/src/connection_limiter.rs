@@ -43,10 +43,6 @@ impl EvictionHandle {
     pub(crate) async fn evicted(&self) {
         self.leave.cancelled().await;
     }
-
-    fn is_authenticated(&self) -> bool {
-        self.known.load(Ordering::Relaxed)
-    }
 }
 
 /// A permit; dropping it releases it.
@@ -83,9 +79,9 @@ impl ConnectionLimiter {
                 }
                 *taken += 1;
             }
-            state
-                .unauthenticated
-                .retain(|eviction| !eviction.is_authenticated() && Arc::strong_count(&eviction.known) > 1);
+            state.unauthenticated.retain(|EvictionHandle { known, .. }| {
+                !known.load(Ordering::Relaxed) && Arc::strong_count(known) > 1
+            });
             state.unauthenticated.push_back(eviction.clone());
         }
         let mut permit = Permit { limiter: Arc::clone(self), network, eviction, slot: None };

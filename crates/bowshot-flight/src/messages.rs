@@ -282,13 +282,9 @@ mod tests {
         let frames: Vec<_> =
             bytes.chunks(frame).map(|part| Ok(Frame::data(Bytes::copy_from_slice(part)))).collect();
         Messages::new(
-            Ended(StreamBody::new(futures::stream::iter(frames)), frame_count(bytes, frame)),
+            Ended(StreamBody::new(futures::stream::iter(frames)), bytes.len().div_ceil(frame)),
             longest,
         )
-    }
-
-    fn frame_count(bytes: &[u8], frame: usize) -> usize {
-        bytes.len().div_ceil(frame)
     }
 
     /// A body with `is_end_stream`, as Hyper's.

@@ -38,14 +38,12 @@ pub(crate) mod session_option_value {
     }
 }
 
-/// Body of the action `SetSessionOptions`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionsRequest {
     #[prost(map = "string, message", tag = "1")]
     pub(crate) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
@@ -67,18 +65,15 @@ pub(crate) enum SetSessionOptionErrorValue {
     Error = 3,
 }
 
-/// Body of the action `GetSessionOptions`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsRequest {}
 
-/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
     pub(crate) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Body of the action `CloseSession`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct CloseSessionRequest {}
 

@@ -274,7 +274,7 @@ fn table_info(session: &Arc<dyn Session>, table: &TableEntry) -> Result<FlightIn
 /// `SELECT * FROM` the table of a path.
 fn select_all(session: &Arc<dyn Session>, path: &[String]) -> Result<String> {
     let TableName { catalog, schema_name, name } = table_name(path)?;
-    let quote = quote_of(session);
+    let quote = if is_mysql(session.as_ref()) { '`' } else { '"' };
     let names: Vec<String> =
         [catalog, schema_name, Some(name)].into_iter().flatten().map(|name| quoted(&name, quote)).collect();
     Ok(format!("SELECT * FROM {}", names.join(".")))
@@ -302,10 +302,6 @@ fn no_table(path: &[String]) -> Error {
     };
     Error::invalid(problem)
         .with_hint("send a table, a schema and a table, or a catalog, a schema and a table")
-}
-
-fn quote_of(session: &Arc<dyn Session>) -> char {
-    if is_mysql(session.as_ref()) { '`' } else { '"' }
 }
 
 fn is_mysql(session: &dyn Session) -> bool {

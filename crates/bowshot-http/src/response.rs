@@ -252,18 +252,14 @@ impl ResponseStream {
     /// The next batch of the range.
     async fn batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
         while !self.range.is_over() {
-            let Some(batch) = self.next_batch().await? else { return Ok(None) };
+            self.arrives(None).await?;
+            let Some(batch) = self.ahead.take() else { return Ok(None) };
             if let Some(batch) = self.range.cut(batch) {
                 return Ok(Some(batch));
             }
         }
         self.rows = None;
         Ok(None)
-    }
-
-    async fn next_batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
-        self.arrives(None).await?;
-        Ok(self.ahead.take())
     }
 
     /// Waits for the next batch or the end; returns whether it arrived in time.

@@ -109,7 +109,7 @@ async fn declare(
     let query = session.server().results.find(session.owner(), answer.query)?;
     // Attach now: a result without a reader expires.
     let stream = Some(session.server().read(&query, 0)?);
-    query.mark_read_by_cursor();
+    query.exempt_from_drain();
     query::admit(session, context.live).await?;
     context.live.set_state(State::Running);
     let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None, is_on_row: false })));

@@ -61,7 +61,7 @@ pub(crate) async fn begin_reading(
     let query = start_result(session, launch, &live)?;
     // Clients that send rows may want the schema first.
     if is_endless {
-        query.mark_endless();
+        query.exempt_from_drain();
     } else if delivery == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }

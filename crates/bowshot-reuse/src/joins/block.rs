@@ -6,7 +6,7 @@ use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tre
 use crate::keys;
 use bowshot_tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
+use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, TableScan};
@@ -282,7 +282,9 @@ impl Reader<'_> {
         inputs: &[(&datafusion::common::DFSchemaRef, &Vec<Expr>)],
     ) -> Result<Expr, Reason> {
         let find = |column: &Column| {
-            inputs.iter().find_map(|(schema, outputs)| outputs.get(position(schema, column)?).cloned())
+            inputs
+                .iter()
+                .find_map(|(schema, outputs)| outputs.get(schema.maybe_index_of_column(column)?).cloned())
         };
         self.replaced(expr, &find)
     }
@@ -365,8 +367,4 @@ fn computes(left: &NodeOutput, right: &NodeOutput, kind: OuterKind, join_type: J
     let left_may_miss = kind == OuterKind::Full || join_type == JoinType::Right;
     let right_may_miss = kind == OuterKind::Full || join_type == JoinType::Left;
     left_may_miss && !plain(left) || right_may_miss && !plain(right)
-}
-
-fn position(schema: &DFSchema, column: &Column) -> Option<usize> {
-    schema.maybe_index_of_column(column)
 }

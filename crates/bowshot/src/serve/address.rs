@@ -88,11 +88,6 @@ impl Addresses {
     pub(crate) fn http_uri(&self) -> Option<String> {
         self.http.map(|address| format!("http://{}", reachable(address)))
     }
-
-    /// The console's address for a browser on this machine.
-    pub(crate) fn console_uri(&self) -> Option<String> {
-        self.http_uri().map(|uri| format!("{uri}/console"))
-    }
 }
 
 /// An address for connecting: loopback if the server listens on all addresses.

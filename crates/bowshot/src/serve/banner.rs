@@ -127,7 +127,7 @@ fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
     for (name, uri) in [
         ("Flight SQL", addresses.flight_uri()),
         ("HTTP", addresses.http_uri()),
-        ("console", addresses.console_uri()),
+        ("console", addresses.http_uri().map(|uri| format!("{uri}/console"))),
         ("PostgreSQL", addresses.pg_uri()),
         ("MySQL", addresses.mysql_uri()),
     ] {
