@@ -42,7 +42,6 @@ const OVERHEAD: usize = 1 << 20;
 /// Timeout of a request other than an upload.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
 
-/// A call before authentication.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     /// The name that metrics give it.
@@ -63,7 +62,6 @@ impl Call {
     }
 }
 
-/// The service of one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct CallLayer {
     connection: Arc<Connection>,

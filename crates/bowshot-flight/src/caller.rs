@@ -22,7 +22,6 @@ const ASKING_AGENT: &str = "ADBC Flight SQL Driver";
 /// Headers by which a proxy in front of several servers has chosen this one. They choose nothing here; the log has them, so that
 /// an operator can follow a call.
 const ROUTING_HEADERS: [&str; 3] = ["tenant", "pool", "database"];
-/// Logged characters of a header.
 const ROUTING_CHARACTERS: usize = 100;
 /// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
 const OPTION_PREFIX: &str = "bowshot-";
@@ -32,7 +31,6 @@ pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 /// Header by which a client asks for the Unix socket (`same_host.rs`), and the server announces it.
 const SAME_HOST: &str = "x-bowshot-same-host";
 
-/// The authenticated caller of one call.
 #[derive(Debug)]
 pub(crate) struct Caller {
     connection: Arc<Connection>,
@@ -153,7 +151,6 @@ impl Caller {
         }
     }
 
-    /// The call's session, if there is one.
     pub(crate) async fn open_session(&self) -> Result<Option<Arc<dyn Session>>> {
         match &self.cookie {
             Some(value) => self.by_cookie(value).map(Some),

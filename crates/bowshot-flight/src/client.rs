@@ -46,7 +46,6 @@ const MAX_MESSAGE_BYTES: usize = 1 << 30;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Address and credentials.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`; `grpc+tls://host:port` encrypts.
@@ -92,7 +91,6 @@ pub struct Client {
     headers: Arc<Mutex<Headers>>,
 }
 
-/// A table as the server lists it.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub catalog: String,
@@ -249,7 +247,6 @@ impl Query {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Number of rows, if known.
     pub fn rows(&self) -> Option<u64> {
         u64::try_from(self.info.total_records).ok()
     }

@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 /// Named sessions that one connection keeps alive; proxies may carry several.
 const NAMED_SESSIONS: usize = 64;
 
-/// State of all connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Shared {
     server: Arc<dyn Server>,
@@ -105,7 +104,6 @@ struct Tied {
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     address: IpAddr,
-    /// The announcement of the Unix socket.
     announcement: Option<HeaderValue>,
     eviction: EvictionHandle,
     auth_cache: AuthCache,

@@ -39,7 +39,6 @@ impl EvictionHandle {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.leave.cancelled().await;
     }

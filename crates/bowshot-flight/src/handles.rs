@@ -45,7 +45,6 @@ impl PreparedHandle {
         })
     }
 
-    /// The session that holds the statement.
     pub(crate) fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
         find(caller, self.session, || {
             Error::not_found("prepared statement not found: its session has ended")
@@ -84,7 +83,6 @@ impl TransactionHandle {
         Some(Self { session, transaction: TransactionId::from_slice(&transaction)? })
     }
 
-    /// The session that holds the transaction.
     pub(crate) async fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
         let gone = || {
             Error::not_found("transaction not found: its session has ended, and its changes were undone")
@@ -124,7 +122,6 @@ impl SavepointHandle {
         Some(Self { session, savepoint: SavepointId::from_slice(&savepoint)? })
     }
 
-    /// The session that holds the savepoint.
     pub(crate) async fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
         let gone = || {
             Error::not_found("savepoint not found: its session has ended")

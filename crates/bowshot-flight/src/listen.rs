@@ -41,12 +41,10 @@ const FRAME_SIZE: u32 = 1 << 20;
 /// processor caches: four streams of 128 MB to pyarrow on two cores take 0.24 s instead of 0.28 s, and three quarters
 /// of the processor time.
 const LOCAL_SEND_BUFFER: usize = 256 << 10;
-/// Buffered bytes of one response.
 const SEND_BUFFER: usize = 4 << 20;
 const CONCURRENT_CALLS: u32 = 1_000;
 /// Header bytes of one request.
 const HEADER_LIST_SIZE: u32 = 64 << 10;
-/// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Clients beyond the limit that get an error at once; others are disconnected.
 const TURNED_AWAY: usize = 64;

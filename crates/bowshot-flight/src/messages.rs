@@ -27,7 +27,6 @@ const HEAD_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Messages<B = Incoming> {
     body: RequestBody<B>,
-    /// Unread bytes of the last frame.
     frame: Bytes,
     prefix: Vec<u8>,
     coming: Option<Coming>,

@@ -45,13 +45,11 @@ impl Observation {
         Self { method, begun: Instant::now(), code: None }
     }
 
-    /// Records the end of the call.
     #[cfg(target_os = "linux")]
     pub(crate) fn end(mut self, code: Code) {
         self.code = Some(code);
     }
 
-    /// Watches the answer to its end.
     pub(crate) fn watch(mut self, response: Response<Payload>) -> Response<Observed> {
         self.note(response.headers());
         response.map(|payload| {
@@ -73,7 +71,6 @@ impl Drop for Observation {
     }
 }
 
-/// One result stream in the gauge.
 #[derive(Debug)]
 struct OpenStream {
     sent_bytes: ::metrics::Counter,

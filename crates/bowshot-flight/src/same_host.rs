@@ -83,7 +83,6 @@ impl SameHost {
         Ok(Self { listener, file: made?, limits })
     }
 
-    /// Where the socket is.
     pub fn path(&self) -> &Path {
         &self.file.path
     }

@@ -34,7 +34,6 @@ pub(crate) async fn get(caller: &Caller) -> Result<GetSessionOptionsResult> {
     Ok(GetSessionOptionsResult { session_options })
 }
 
-/// Ends the caller's session.
 pub(crate) async fn close(caller: &Caller) -> Result<CloseSessionResult> {
     let session = caller.open_session().await?.ok_or_else(|| {
         Error::not_found("session not found")

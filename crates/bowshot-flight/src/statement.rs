@@ -177,7 +177,6 @@ pub(crate) fn endpoint(ticket: Bytes, expiration_time: Option<prost_types::Times
     }
 }
 
-/// A point in time as protobuf has it.
 pub(crate) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     prost_types::Timestamp {

@@ -56,7 +56,6 @@ where
     respond(source, caller)
 }
 
-/// Finds or starts the result of a ticket.
 pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
     let payload = TicketPayload::decode(&ticket).map_err(refuse)?;
     match resolve(caller, payload, &ticket).await.map_err(refuse)? {

@@ -30,7 +30,6 @@ pub(crate) async fn end(caller: &Caller, request: &ActionEndTransactionRequest) 
     handle.session(caller).await?.end(handle.transaction, end).await
 }
 
-/// Marks a point of a transaction.
 pub(crate) async fn begin_savepoint(
     caller: &Caller,
     request: &ActionBeginSavepointRequest,
@@ -42,7 +41,6 @@ pub(crate) async fn begin_savepoint(
     Ok(ActionBeginSavepointResult { savepoint_id: handle.encode() })
 }
 
-/// Forgets a savepoint or returns to it.
 pub(crate) async fn end_savepoint(caller: &Caller, request: &ActionEndSavepointRequest) -> Result<()> {
     let handle = SavepointHandle::decode(&request.savepoint_id)?;
     let end = match EndSavepoint::try_from(request.action) {

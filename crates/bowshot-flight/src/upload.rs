@@ -31,7 +31,6 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Reads the first message and its descriptor.
     pub(crate) async fn begin(messages: Messages, limits: &Limits) -> Result<(FlightDescriptor, Self)> {
         let mut upload = Self { first: None, messages, patience: limits.reader_timeout };
         let mut first = upload.message().await?.ok_or_else(|| {

@@ -25,7 +25,6 @@ pub(crate) struct ScalarFunction {
     runs: Runs,
 }
 
-/// A function by its row.
 pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
     Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))

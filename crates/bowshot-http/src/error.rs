@@ -1,6 +1,5 @@
 //! Errors that stop the front end. Errors of requests and connections never do.
 
-/// Errors of the front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the HTTP listener has no address")]

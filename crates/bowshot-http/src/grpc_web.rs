@@ -30,12 +30,10 @@ pub trait GrpcWeb: fmt::Debug + Send + Sync {
     fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection>;
 }
 
-/// Answers the calls of one connection.
 pub trait GrpcWebConnection: fmt::Debug + Send + Sync {
     /// Answers a call, or rejects it with the error of its authentication.
     fn call(&self, caller: bowshot_api::Result<Principal>, request: Request) -> BoxFuture<'static, Response>;
 
-    /// Closes the connection.
     fn end(&self) -> BoxFuture<'static, ()>;
 }
 

@@ -22,7 +22,6 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// The name in `content-encoding`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",
@@ -76,7 +75,6 @@ const ALIASES: &[(&str, Format)] = &[
 ];
 
 impl Format {
-    /// The `content-type` of a response.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8; header=present",

@@ -249,7 +249,6 @@ impl ResponseStream {
         }
     }
 
-    /// The next batch of the range.
     async fn batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
         while !self.range.is_over() {
             self.arrives(None).await?;

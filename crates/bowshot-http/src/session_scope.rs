@@ -111,7 +111,6 @@ impl SessionScope {
         Ok(())
     }
 
-    /// Releases the lock.
     pub(crate) fn unlock(&mut self) {
         self.lock = None;
     }

@@ -68,7 +68,6 @@ impl Failure {
         Self { position, ..self }
     }
 
-    /// The JSON body.
     pub(crate) fn object(&self) -> Value {
         let message = match self.error.kind() {
             ErrorKind::Internal => {

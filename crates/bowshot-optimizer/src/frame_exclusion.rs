@@ -55,7 +55,6 @@ fn without_mark(call: &mut WindowFunction) -> Result<bool> {
     Ok(true)
 }
 
-/// What is left out of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Excluded {
     Row,

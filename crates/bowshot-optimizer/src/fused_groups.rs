@@ -84,7 +84,6 @@ impl Groups {
         Some(Self { number: ComputedOnce::next_number(), plan: rows.plan, readers })
     }
 
-    /// The tables that are read.
     pub fn scans(&self) -> Vec<Scanned> {
         let mut members = self.readers.iter().map(|(member, _)| {
             let mut found = Vec::new();

@@ -58,7 +58,6 @@ fn filtered(expr: &Expr, conditions: &[Expr]) -> Option<Expr> {
     Some(Expr::AggregateFunction(call))
 }
 
-/// Totals that are computed together.
 struct Totals {
     number: u64,
     plan: LogicalPlan,

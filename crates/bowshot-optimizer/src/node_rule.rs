@@ -22,7 +22,6 @@ type Optimized = Result<Arc<dyn ExecutionPlan>>;
 /// What comes in the place of an operator, if anything.
 pub(super) type Replacement = Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// Makes the replacement of an operator.
 pub(super) type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Replacement;
 
 struct FunctionRule<F> {

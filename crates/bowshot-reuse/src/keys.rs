@@ -23,7 +23,6 @@ const MAX_KNOWN: usize = 1_024;
 /// Where tables are found.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
-    /// Tables of files.
     pub(crate) main: Arc<dyn SchemaProvider>,
     pub(crate) tables: Arc<TableStore>,
 }
@@ -32,7 +31,6 @@ pub(crate) struct Sources {
 pub(crate) struct Found {
     pub(crate) key: TableKey,
     pub(crate) provider: Arc<dyn TableProvider>,
-    /// The state of one of our tables.
     pub(crate) table: Option<Arc<Table>>,
 }
 

@@ -185,7 +185,6 @@ impl Cursors {
         }
     }
 
-    /// All cursors, sorted by name.
     pub(crate) fn list(&self) -> Vec<OpenCursor> {
         let open = self.lock();
         let mut listed: Vec<OpenCursor> = open

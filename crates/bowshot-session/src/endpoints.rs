@@ -43,7 +43,6 @@ impl Endpoints {
         self.all.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
     }
 
-    /// Fails all endpoints at the end of a drain.
     pub(crate) fn fail_all(&self) {
         let all: Vec<Arc<Endpoint>> = self.all.lock().values().map(Arc::clone).collect();
         for endpoint in all {

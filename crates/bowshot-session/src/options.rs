@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
@@ -170,7 +169,6 @@ impl Options {
         Ok(self.engine_setting(option.name))
     }
 
-    /// The options that name resolution depends on.
     pub(crate) fn names(&self) -> [&str; 3] {
         [&self.catalog, &self.schema, &self.search_path]
     }
@@ -208,7 +206,6 @@ impl Options {
         Some(Language { catalog: self.catalog.clone(), schema: self.schema.clone(), dialect })
     }
 
-    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         let chosen = self.parameters.get(ISOLATION).map(String::as_str);
         match chosen.or_else(|| default_isolation(&self.dialect)) {
@@ -230,7 +227,6 @@ impl Options {
         number("lock_timeout").filter(|limit| *limit > 0).map(Duration::from_millis)
     }
 
-    /// Sets or resets a parameter.
     fn keep(
         &mut self,
         parameter: &'static CompatibilityParameter,

@@ -211,7 +211,6 @@ impl Partition {
         Ok(Ok(()))
     }
 
-    /// Marks the end of a producer.
     pub(crate) fn producer_done(&self) {
         let mut state = self.state.lock();
         state.producers = state.producers.saturating_sub(1);
@@ -313,7 +312,6 @@ impl Partition {
         }
     }
 
-    /// The reader has finished a segment.
     fn segment_ended(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.state.lock().reading = None;
@@ -387,7 +385,6 @@ impl State {
         }
     }
 
-    /// Whether there are unread rows.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
     }

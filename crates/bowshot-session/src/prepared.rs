@@ -28,7 +28,6 @@ impl PreparedStatement {
         Self { sql, parameters, transaction, parameter_bytes: 0, plan, is_expired: false }
     }
 
-    /// Bytes of text and parameters.
     fn bytes(&self) -> usize {
         self.sql.len().saturating_add(self.parameter_bytes)
     }

@@ -81,7 +81,6 @@ pub(crate) struct QueryResult {
     statement: Mutex<Option<Arc<RunningStatement>>>,
     /// The span of the stream of rows, for traces; ends with it.
     stream: Mutex<Option<Span>>,
-    /// Producers that are running.
     active: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
@@ -91,7 +90,6 @@ pub(crate) struct QueryResult {
     /// A reader left before the end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
-    /// Whether a drain waits for it.
     delays_drain: AtomicBool,
     context: ServerContext,
     runtime: tokio::runtime::Handle,
@@ -397,7 +395,6 @@ impl QueryResult {
         self.failure.lock().as_ref().map(Error::duplicate)
     }
 
-    /// Whether all producers have ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.partitions.iter().all(|partition| partition.has_ended())
     }
@@ -454,7 +451,6 @@ impl QueryResult {
     }
 }
 
-/// The error of a statement that exceeded its timeout.
 pub(crate) fn out_of_time(timeout: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("the statement ran longer than {} ms", timeout.as_millis()))
         .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")

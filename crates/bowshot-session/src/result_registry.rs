@@ -22,7 +22,6 @@ struct State {
     order: VecDeque<QueryId>,
 }
 
-/// State of the results for a drain.
 #[derive(Debug)]
 pub(crate) struct Demand {
     /// Whether a result is being read or waits for its reader.
@@ -99,7 +98,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Removes a query and remembers its end.
     pub(crate) fn end(&self, id: QueryId, how: Ended) {
         let removed = {
             let mut state = self.state.lock();
@@ -172,7 +170,6 @@ impl ResultRegistry {
         }
     }
 
-    /// The state of all results for a drain.
     pub(crate) fn demand(&self) -> Demand {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             self.all().into_iter().partition(|query| query.is_wanted());

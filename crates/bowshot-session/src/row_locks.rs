@@ -167,7 +167,6 @@ impl Row {
 }
 
 impl Waiting<'_> {
-    /// Waits until the lock is there.
     pub(crate) async fn granted(mut self) {
         // A sender goes only after it has sent.
         let _ = (&mut self.granted).await;
@@ -190,7 +189,6 @@ impl Drop for Waiting<'_> {
 }
 
 impl State {
-    /// Gives a lock to the first that waits for it.
     fn give_back(&mut self, row: RowKey) {
         let Some(there) = self.rows.get_mut(&row) else { return };
         let Some(next) = there.queue.pop_front() else {

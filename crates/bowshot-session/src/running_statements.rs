@@ -21,7 +21,6 @@ const SQL_BYTES: usize = 4 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// It waits for a slot.
     Queued,
     /// It waits for a statement of the same transaction.
     Blocked,
@@ -29,7 +28,6 @@ pub(crate) enum State {
     Running,
     /// Its buffers are full and unread.
     WaitsForReader,
-    /// It waits for rows that its client sends.
     WaitsForRows,
     /// It waits for a row that another transaction has locked.
     WaitsForLock,
@@ -74,7 +72,6 @@ pub(crate) struct StatementFacts {
     pub(crate) tag: Arc<str>,
     /// Tables read and changed, and whether with row or column policies.
     pub(crate) tables: Arc<[(String, bool)]>,
-    /// Rows sent by the client.
     pub(crate) rows_in: u64,
     /// Changed or exported rows; `None` for other statements and after a failure.
     pub(crate) rows_affected: Option<u64>,

@@ -62,7 +62,6 @@ pub struct Bowshot {
     _tasks: [AbortOnDrop; 4],
 }
 
-/// State that sessions share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
@@ -268,7 +267,6 @@ impl Shared {
             .with_hint("an admin makes one with CREATE USER, or in the file of users"))
     }
 
-    /// Attaches to a partition of an open query.
     pub(crate) fn read(self: &Arc<Self>, query: &Arc<QueryResult>, partition: usize) -> Result<BatchStream> {
         let (shared, reading) = (Arc::downgrade(self), Arc::downgrade(query));
         query.attach(partition, move || {

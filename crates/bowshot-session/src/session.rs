@@ -187,7 +187,6 @@ impl ClientSession {
         expires.is_some_and(|expires| expires <= now)
     }
 
-    /// See [`Session::close`].
     pub(crate) fn end(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;

@@ -111,7 +111,6 @@ fn unknown(name: &str) -> Error {
     error.with_hint(format!("did you mean {}? `SHOW ALL` lists all settings", close.join(" or ")))
 }
 
-/// The most similar names.
 fn close_to(name: &str) -> Vec<&'static str> {
     let name = name.to_ascii_lowercase();
     if name.chars().count() > MAX_CHARS {

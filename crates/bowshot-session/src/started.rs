@@ -15,7 +15,6 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 1_024;
 const MAX_BYTES: usize = 64 << 10;
 
-/// The result of starting a statement.
 #[derive(Debug)]
 pub(crate) enum Started {
     Result(Arc<QueryResult>),

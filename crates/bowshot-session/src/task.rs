@@ -5,7 +5,6 @@ use bowshot_query_task::QueryRuntime;
 use std::future::Future;
 use tokio::task::{AbortHandle, JoinError};
 
-/// Aborts a task when dropped.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
 

@@ -27,7 +27,6 @@ impl LastUse {
     }
 }
 
-/// A transaction, and the rows that it has locked.
 #[derive(Debug)]
 pub(crate) struct OpenTransaction {
     pub(crate) transaction: Transaction,

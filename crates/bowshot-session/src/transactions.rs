@@ -275,7 +275,6 @@ impl Transactions {
         }
     }
 
-    /// Rolls back idle transactions.
     pub(crate) fn end_idle(&self, timeout: Duration) {
         let mut open = self.open.lock();
         // A locked one is running a statement.

@@ -238,7 +238,6 @@ async fn run_in_job<T: Send + 'static>(
     }
 }
 
-/// The timeout of a statement.
 struct Deadline {
     timeout: Duration,
     at: Option<Instant>,
@@ -299,7 +298,6 @@ impl<'a> LogOnDrop<'a> {
         self.record(Outcome::Finished, None);
     }
 
-    /// Logs and returns the error.
     fn fail(mut self, error: Error) -> Error {
         self.record(Outcome::from_error(&error), Some(&error));
         error

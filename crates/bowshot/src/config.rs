@@ -47,7 +47,6 @@ use std::path::{Path, PathBuf};
 const MESSAGE_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(1 << 30);
 
 bowshot_api::named! {
-    /// How log lines look.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum LogFormat: name {
         Text = "text",

@@ -62,7 +62,6 @@ impl Wire {
         Self { stream, patience, held: Mutex::default() }
     }
 
-    /// User id of the peer.
     pub(crate) fn peer(&self) -> io::Result<u32> {
         self.stream.peer_cred().map(|peer| peer.uid())
     }
@@ -81,7 +80,6 @@ impl Wire {
         !self.held.lock().is_empty()
     }
 
-    /// Sends buffered frames.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         let held = std::mem::take(&mut *self.held.lock());
         self.write(&held, None).await

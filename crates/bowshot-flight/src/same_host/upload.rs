@@ -91,7 +91,6 @@ fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<
     }
 }
 
-/// A received item.
 enum Sent {
     Memory(OwnedFd),
     End,
@@ -103,7 +102,6 @@ enum Next {
     End,
 }
 
-/// The rows of one call.
 struct Memories {
     coming: mpsc::Receiver<Sent>,
     taken: mpsc::UnboundedSender<()>,

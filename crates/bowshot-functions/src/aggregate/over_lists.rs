@@ -186,7 +186,6 @@ impl AggregateUDFImpl for Collected {
     }
 }
 
-/// The values of one group.
 #[derive(Debug)]
 struct Gathering {
     row: Row,

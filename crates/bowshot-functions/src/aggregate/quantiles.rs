@@ -92,7 +92,6 @@ fn gives_disc(fields: &[FieldRef]) -> Result<Field> {
     }
 }
 
-/// The fractions of a call, and whether they are a list.
 fn fractions(call: &Call) -> Result<(Vec<f64>, bool)> {
     let (fractions, list) = match call.constant(0) {
         Some(ScalarValue::Float64(Some(fraction))) => (vec![*fraction], false),

@@ -15,7 +15,6 @@ pub(super) fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("the date is out of range")
 }
 
-/// The fields of a point in time.
 pub(crate) fn split(micros: i64) -> Result<NaiveDateTime> {
     DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc()).ok_or_else(out_of_range)
 }

@@ -14,7 +14,6 @@ struct Pattern {
     sign: Sign,
     roman: bool,
     scientific: bool,
-    /// Digits that `V` shifts the number by.
     shift: usize,
 }
 

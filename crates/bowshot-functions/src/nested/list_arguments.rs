@@ -69,7 +69,6 @@ pub(crate) fn takes_list(name: &str, given: &[DataType]) -> Result<Vec<DataType>
     }
 }
 
-/// A list and a whole number.
 pub(crate) fn takes_list_int(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [list, count] if count.is_integer() || count.is_null() => {

@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// The most bytes of text that a function may make of one batch.
 pub(crate) const MOST_BYTES: usize = 256 << 20;
 
-/// What a function is called with.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) function: &'static str,
@@ -73,7 +72,6 @@ impl Arguments {
         Ok(&self.given(position)?.array)
     }
 
-    /// The argument as an array with all rows.
     pub(crate) fn full(&self, position: usize) -> Result<ArrayRef> {
         let given = self.given(position)?;
         if !given.constant || self.rows == 1 {
@@ -135,7 +133,6 @@ pub(crate) fn get_or<'a, C: Column<'a>>(
     argument.map_or(Ok(Some(absent)), |rows| rows.get(row))
 }
 
-/// The array of what `make` gives for each row.
 pub(crate) fn fill<O: Output, R: Cell<O::Item>>(
     arguments: &Arguments,
     mut make: impl FnMut(usize) -> R,

@@ -16,7 +16,6 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
     of: Arc<WindowUDF>,
-    /// Whether it looks back.
     back: bool,
 }
 

@@ -22,7 +22,6 @@ enum ArrayState {
     End,
 }
 
-/// Extracts the objects of an array.
 #[derive(Debug, Default)]
 pub(super) struct JsonArrayReader {
     state: ArrayState,

@@ -65,7 +65,6 @@ enum Message {
     Unanswered,
 }
 
-/// Answers `POST /mcp`.
 pub(crate) async fn answer(
     State(context): State<Context>,
     caller: Caller,

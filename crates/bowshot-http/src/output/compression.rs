@@ -38,7 +38,6 @@ impl Packer {
         })
     }
 
-    /// Compresses and flushes.
     fn pack(&mut self, bytes: &[u8]) -> io::Result<Bytes> {
         let packed = match self {
             Self::Zstd(zstd) => {

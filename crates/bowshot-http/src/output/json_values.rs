@@ -42,7 +42,6 @@ pub(super) fn options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(OwnEncoders))
 }
 
-/// Encoders of the columns of a batch.
 pub(super) struct JsonValues<'a>(Vec<NullableEncoder<'a>>);
 
 impl<'a> JsonValues<'a> {

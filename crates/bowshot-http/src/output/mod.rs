@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// Target size of a chunk of text formats.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Encodes rows.
 pub(crate) trait Encoder: Send {
     /// Adds the next batch, after [`Encoder::more`] has returned `None`.
     fn take(&mut self, batch: RecordBatch);

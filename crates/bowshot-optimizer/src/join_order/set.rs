@@ -1,6 +1,5 @@
 //! Small sets of relations.
 
-/// Relations by number, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RelationSet(pub(super) u64);
 

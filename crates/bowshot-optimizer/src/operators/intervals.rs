@@ -14,7 +14,6 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Values that one is chosen of; each is there more often with every one more.
 const MAX_CHOICES: usize = 4;
 
-/// Comparisons of two intervals.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(binary) = expr else { return Transformed::no(expr) };
     if !(is_interval(&binary.left, schema) && is_interval(&binary.right, schema)) {

@@ -91,7 +91,6 @@ impl Domain {
         Ok((twin, pairs))
     }
 
-    /// Its columns as expressions.
     pub(super) fn exprs(&self) -> Vec<Expr> {
         self.columns.iter().cloned().map(Expr::Column).collect()
     }
@@ -100,7 +99,6 @@ impl Domain {
         self.inward.iter().find_map(|(outer, own)| (outer == column).then_some(own))
     }
 
-    /// Whether an expression refers to its values.
     pub(super) fn in_expression(&self, expr: &Expr) -> Result<bool> {
         expr.exists(|expr| {
             Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if self.own(column).is_some()))

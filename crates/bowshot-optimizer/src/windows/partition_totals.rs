@@ -138,7 +138,6 @@ struct Groups {
     rows: Materializing,
     /// Their columns.
     schema: SchemaRef,
-    /// The groups of one batch.
     numbers: Vec<usize>,
 }
 

@@ -32,7 +32,6 @@ const MOST_BYTES: usize = 16 << 20;
 /// Rows after which it is first looked at how many have passed; then after twice as many.
 const FIRST_LOOK: usize = 1 << 17;
 
-/// Which function counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rank {
     RowNumber,

@@ -90,7 +90,6 @@ impl Throttle {
         Self { queries, share, clock, urgent: AtomicUsize::new(0), moved: Notify::new(), turn }
     }
 
-    /// Waits for the turn of a job.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         self.turn.lock().await
     }

@@ -185,7 +185,6 @@ impl<K> Entry<K> {
         rows.file.take()
     }
 
-    /// How often it was used.
     pub(crate) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -199,7 +198,6 @@ impl<K> Entry<K> {
         self.pinned.store(pinned, Ordering::Relaxed);
     }
 
-    /// See [`Self::pin`].
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned.load(Ordering::Relaxed)
     }

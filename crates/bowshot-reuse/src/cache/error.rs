@@ -11,7 +11,6 @@ pub(crate) enum Error {
     /// The rows left memory and were never on disk.
     #[error("the rows are no longer there")]
     Gone,
-    /// A file of the cache is damaged.
     #[error("the cache file `{}` is damaged", path.display())]
     Damaged { path: PathBuf },
     #[error("the cache file `{}` cannot be used", path.display())]

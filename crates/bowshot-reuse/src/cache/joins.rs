@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A join without its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JoinInfo {
     pub(crate) shape: JoinShape,

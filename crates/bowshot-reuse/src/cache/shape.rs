@@ -51,7 +51,6 @@ pub(crate) enum OuterKind {
     Anti,
 }
 
-/// See [`OuterKind`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Outer {
     pub(crate) kind: OuterKind,
@@ -228,7 +227,6 @@ pub(crate) fn identity_digest(identity: &str) -> u64 {
     hasher.finish()
 }
 
-/// The permutations of equal tables.
 fn orders(tables: &[TableKey]) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for key in tables {
@@ -303,7 +301,6 @@ pub(crate) fn tables_in(text: &str) -> BTreeSet<usize> {
     tables
 }
 
-/// Columns that a condition uses.
 pub(crate) fn columns_in(text: &str) -> Vec<ColumnRef> {
     let (mut columns, mut table) = (Vec::new(), None);
     walk(text, |part| match part {

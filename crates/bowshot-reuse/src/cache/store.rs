@@ -66,7 +66,6 @@ pub(crate) enum Place {
     Disk,
 }
 
-/// What all entries take.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sizes {
     pub(crate) memory: u64,
@@ -130,7 +129,6 @@ impl<K: Cacheable> Store<K> {
         store
     }
 
-    /// Whether there are entries of a digest.
     pub(crate) fn has(&self, digest: u64) -> bool {
         self.entries.lock().by_digest.contains_key(&digest)
     }
@@ -236,7 +234,6 @@ impl<K: Cacheable> Store<K> {
         self.remove_all(|entry| entry.about.tables().iter().any(|table| gone.contains(table)))
     }
 
-    /// Forgets an entry.
     pub(crate) fn remove(&self, id: u64) -> bool {
         self.remove_all(|entry| entry.id == id) > 0
     }

@@ -149,7 +149,6 @@ impl NodeOutput {
 
 /// Reads joins of a plan.
 pub(super) struct Reader<'a> {
-    /// Default catalog and schema.
     defaults: (&'a str, &'a str),
     /// The committed state of all tables.
     newest: &'a Snapshot,

@@ -105,7 +105,6 @@ pub(super) enum Outcome {
     Late,
     /// Cached joins are more valuable.
     NoRoom,
-    /// It was dropped meanwhile.
     Discarded,
 }
 

@@ -26,7 +26,6 @@ pub(super) fn column(table: usize, name: &str) -> Expr {
     column_of(&relation(table), name)
 }
 
-/// The relation of such columns.
 pub(super) fn relation(table: usize) -> TableReference {
     TableReference::bare(format!("#{table}"))
 }

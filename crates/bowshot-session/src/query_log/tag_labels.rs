@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 /// Tags with a label value of their own; statements of further ones are counted together.
 const MAX_TAGS: usize = 100;
-/// The label value of further tags.
 const OTHER: &str = "other";
 
 #[derive(Debug, Default)]

@@ -80,7 +80,6 @@ async fn push(
     }
 }
 
-/// A producer that waits for a reader.
 struct IdleGuard<'a>(Option<&'a Weak<QueryResult>>);
 
 impl<'a> IdleGuard<'a> {

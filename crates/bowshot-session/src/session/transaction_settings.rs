@@ -38,7 +38,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sets options for the transaction only.
     pub(crate) fn set_local(&self, assignments: &[Assignment]) -> Result<()> {
         for Assignment { name, value } in assignments {
             self.remember_settings();

@@ -6,7 +6,6 @@ bowshot_api::defaults! {
     /// The socket over which clients on this machine get and send rows in shared memory.
     #[derive(Debug, Clone)]
     pub(crate) struct SameHostSettings {
-        /// `auto`, `none` or a path.
         pub(super) socket: String = "auto".to_owned(),
         /// Bytes that one connection may have mapped.
         pub(crate) connection_bytes: u64 = 1 << 30,

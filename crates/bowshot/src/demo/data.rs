@@ -39,7 +39,6 @@ fn complete(scale: f64) -> String {
     format!("{LAYOUT}, scale {scale}\n")
 }
 
-/// Makes all missing tables.
 pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());

@@ -2,7 +2,6 @@
 
 use bowshot_ipc::os::proc_bytes;
 
-/// One line of text.
 pub(super) fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     match proc_bytes(&status, "VmHWM:") {

@@ -38,7 +38,6 @@ pub(super) struct TablePart {
     pub(super) parts: i32,
 }
 
-/// Rows of a part, batch by batch.
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
 impl Table {

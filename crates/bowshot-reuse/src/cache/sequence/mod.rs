@@ -125,7 +125,6 @@ impl Pattern {
         Self::from_parts(parts)
     }
 
-    /// The name that the pattern stands for.
     pub(crate) fn name(&self) -> String {
         let mut name = String::new();
         for part in &self.parts {

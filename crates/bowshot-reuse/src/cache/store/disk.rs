@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
-/// The description of an entry on disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Described<A> {
     /// The build that computed it: a function of another build may differ.
@@ -26,7 +25,6 @@ pub(super) struct Described<A> {
 
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Locks the folder.
     claim: Option<Claim>,
     /// No writes until then.
     rests_until: Option<Instant>,
