@@ -160,10 +160,7 @@ impl Caller {
 
     /// Refuses calls whose session is closed.
     pub(crate) fn check_cookie(&self) -> Result<()> {
-        match &self.cookie {
-            Some(value) => self.by_cookie(value).map(|_| ()),
-            None => Ok(()),
-        }
+        self.cookie.as_ref().map_or(Ok(()), |value| self.by_cookie(value).map(|_| ()))
     }
 
     fn by_cookie(&self, value: &str) -> Result<Arc<dyn Session>> {

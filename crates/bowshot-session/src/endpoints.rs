@@ -128,10 +128,8 @@ impl Endpoint {
 
     fn check(&self) -> Result<()> {
         let end = self.end.borrow().clone();
-        match end.as_ref().and_then(|end| end.error.as_ref()) {
-            Some(error) => Err(error.duplicate()),
-            None => Ok(()),
-        }
+        let error = end.as_ref().and_then(|end| end.error.as_ref());
+        error.map_or(Ok(()), |error| Err(error.duplicate()))
     }
 }
 

@@ -478,13 +478,10 @@ impl Reader {
     async fn next_on_disk(&mut self, mut segment: SegmentReader) -> Result<Option<RecordBatch>> {
         let read = self.runtime.spawn_blocking(move || (segment.next(), segment)).await;
         let (batch, segment) = read.map_err(crate::task::broken)?;
-        match batch {
-            Some(batch) => {
-                self.segment = Some(segment);
-                batch.map(Some)
-            }
-            None => Ok(None),
+        if batch.is_some() {
+            self.segment = Some(segment);
         }
+        batch.transpose()
     }
 }
 

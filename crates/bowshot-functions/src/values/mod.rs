@@ -165,9 +165,8 @@ where
     R: Cell<O::Item>,
 {
     let first = arguments.read::<A>(position)?;
-    fill::<O, Result<Option<O::Item>>>(arguments, |row| match first.get(row)? {
-        Some(first) => make(first).cell(),
-        None => Ok(None),
+    fill::<O, Result<Option<O::Item>>>(arguments, |row| {
+        first.get(row)?.map_or(Ok(None), |first| make(first).cell())
     })
 }
 

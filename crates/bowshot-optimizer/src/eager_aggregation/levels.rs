@@ -96,10 +96,7 @@ impl Level {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             return self.below_projection(projection);
         }
-        match plan.downcast_ref::<HashJoinExec>() {
-            Some(join) => self.below_join(join),
-            None => Ok(None),
-        }
+        plan.downcast_ref::<HashJoinExec>().map_or(Ok(None), |join| self.below_join(join))
     }
 
     fn below_projection(&self, projection: &ProjectionExec) -> Result<Option<Self>> {
