@@ -99,7 +99,6 @@ impl Caller {
         headers.contains_key(SAME_HOST).then(told)
     }
 
-    /// Sizes of the data messages to this client.
     pub(crate) fn messages(&self) -> MessageSizes {
         self.messages
     }

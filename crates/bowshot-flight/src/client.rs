@@ -33,7 +33,6 @@ use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response};
 
-/// Flow-control window of one stream.
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes that the server may send ahead of the readers, over all streams of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;

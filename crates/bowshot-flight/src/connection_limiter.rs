@@ -27,7 +27,6 @@ struct State {
     unauthenticated: VecDeque<EvictionHandle>,
 }
 
-/// A connection that may be unauthenticated.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EvictionHandle {
     known: Arc<AtomicBool>,

@@ -167,7 +167,6 @@ fn held(session: Option<SessionId>, id: &[u8; 16]) -> Bytes {
     }
 }
 
-/// Session and id of a handle's bytes, of either form.
 fn parts(bytes: &[u8]) -> Option<(Option<SessionId>, [u8; 16])> {
     if let Some((session, id)) = bytes.split_first_chunk::<16>()
         && let Ok(id) = id.try_into()

@@ -31,9 +31,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Flow-control window of one stream.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Flow-control window of one connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Largest HTTP/2 frame that clients may send.
 const FRAME_SIZE: u32 = 1 << 20;

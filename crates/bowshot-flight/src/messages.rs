@@ -17,7 +17,6 @@ use tonic::Status;
 
 /// gRPC prefix: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
-/// The field of `FlightData` with the body of the message.
 const BODY_FIELD: u32 = 1000;
 /// Shorter bodies are read with the other fields.
 const LONG_BODY: usize = 1 << 10;
@@ -34,7 +33,6 @@ pub(crate) struct Messages<B = Incoming> {
     broken: bool,
 }
 
-/// A message that is coming.
 #[derive(Debug, Default)]
 struct Coming {
     /// Missing bytes.
@@ -119,7 +117,6 @@ where
     }
 }
 
-/// Reads the flag and the length before a message.
 fn length(mut prefix: &[u8], longest: usize) -> Result<usize, Status> {
     match prefix.get_u8() {
         0 => {}
@@ -136,7 +133,6 @@ fn length(mut prefix: &[u8], longest: usize) -> Result<usize, Status> {
 }
 
 impl Coming {
-    /// Takes the message's part of a frame, or some of it.
     fn take(&mut self, frame: &mut Bytes) {
         let there = self.left.min(frame.len());
         let missing = self.long_body.as_ref().map_or(0, |body| body.length - body.bytes.len());

@@ -92,7 +92,6 @@ impl Profile {
         actions::list().into_iter().filter(|action| self.offers(&action.r#type)).collect()
     }
 
-    /// Runs an action if it is offered.
     pub(crate) async fn run(&self, caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
         if action.r#type.is_empty() && self.unnamed_action == UnnamedAction::CallerName {
             return Ok(Some(Bytes::from(caller.principal().name.clone())));

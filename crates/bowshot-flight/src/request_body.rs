@@ -34,7 +34,6 @@ struct Place {
     /// Received bytes of the prefix.
     prefix: [u8; 5],
     prefix_bytes: usize,
-    /// Missing bytes of the message.
     message_bytes: usize,
 }
 

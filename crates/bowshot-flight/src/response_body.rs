@@ -17,7 +17,6 @@ use tonic::{Code, Status};
 pub(crate) enum Payload {
     Rpc(tonic::body::Body),
     Batches(Box<FlightBody>),
-    /// Ended and dropped.
     Ended,
 }
 
@@ -92,7 +91,6 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Ends the body with a status in its trailers.
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Rope>, Status>>> {
         self.payload = Payload::Ended;
         let mut trailers = HeaderMap::new();

@@ -118,7 +118,6 @@ fn map_type() -> DataType {
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entry), false)), false)
 }
 
-/// The union members, not nullable.
 fn members() -> UnionFields {
     let words = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
     UnionFields::from_fields(vec![

@@ -70,7 +70,6 @@ pub(crate) fn described(session: &dyn Session, description: &Description) -> Sch
 /// A resolved descriptor or ticket, with its session.
 pub(crate) enum Wanted {
     Statement(Runnable),
-    /// A metadata command, with its ticket.
     Metadata(Command, Bytes),
     /// A partition of a query that runs already.
     Query(QueryTicket),

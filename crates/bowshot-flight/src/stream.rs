@@ -161,7 +161,6 @@ where
         .with_hint("send one length-prefixed gRPC message"))
 }
 
-/// The message, once it is there.
 fn message(received: &[u8], longest: usize) -> Result<Option<Bytes>> {
     let Some((prefix, body)) = received.split_first_chunk::<5>() else { return Ok(None) };
     let [flag, length @ ..] = *prefix;

@@ -15,7 +15,6 @@ use bowshot_api::{Compression, Error, QueryId, Result, Statement, SubstraitPlan}
 use bytes::Bytes;
 use prost::Message;
 
-/// Prefix of the type URL of Flight SQL's `Any` messages.
 const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
 /// Begins with a byte that no UTF-8 text and no protobuf field can begin with.
 const POLL_MAGIC: &[u8] = b"\xffbowshot.poll\x01";

@@ -9,7 +9,6 @@ use arrow_flight::sql::{
 };
 use bowshot_api::{Error, Result, TransactionEnd};
 
-/// Begins a transaction in the caller's session.
 pub(crate) async fn begin(caller: &Caller) -> Result<ActionBeginTransactionResult> {
     let session = caller.session().await?;
     let handle = TransactionHandle::new(caller, session.as_ref(), session.begin().await?);

@@ -33,7 +33,6 @@ pub(crate) fn answer(data_type: Option<i32>) -> Result<RecordBatch> {
     answer.map_err(|error| Error::internal("the types do not fit their table").with_source(error))
 }
 
-/// The SQL type of a column with this Arrow type.
 pub(crate) fn column_type(data_type: &DataType) -> ColumnType {
     let plain = |name, precision, scale| ColumnType { name, precision, scale, case_sensitive: false };
     match data_type {

@@ -21,7 +21,6 @@ pub(crate) trait Rows {
     fn batches(self, max_bytes: usize) -> impl Future<Output = Result<BatchStream>> + Send;
 }
 
-/// An upload over DoPut.
 #[derive(Debug)]
 pub(crate) struct Upload {
     first: Option<FlightData>,

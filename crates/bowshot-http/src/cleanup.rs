@@ -45,7 +45,6 @@ impl CleanupQueue {
         self.leave(CleanupTask::Undo(Arc::clone(session), lock));
     }
 
-    /// Closes the gRPC-Web side of a connection.
     pub(crate) fn end(&self, connection: Arc<dyn GrpcWebConnection>) {
         self.leave(CleanupTask::End(connection));
     }

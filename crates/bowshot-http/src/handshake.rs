@@ -74,7 +74,6 @@ impl<S> WithWriteTimeout<S> {
         Self { stream, patience, stalled: None }
     }
 
-    /// The outcome of a write, or a timeout.
     fn check_timeout<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if written.is_ready() || self.patience.is_zero() {
             self.stalled = None;

@@ -103,7 +103,6 @@ async fn run_statements(
     started.map_err(|failure| failure.placed(last, before))
 }
 
-/// Finds the offsets of statements in their script.
 struct StatementOffsets<'a> {
     sql: &'a str,
     end: usize,

@@ -26,7 +26,6 @@ pub(crate) struct TableFilters {
     name: Option<String>,
 }
 
-/// Query parameters of a table's rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowsQuery {

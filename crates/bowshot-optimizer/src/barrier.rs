@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::Arc;
 
 type Plan = Arc<dyn ExecutionPlan>;
-/// Puts barriers around one operator of a plan, or leaves it as it is.
 type Put = fn(Plan) -> Result<Transformed<Plan>>;
 
 /// The rules, those of these names kept from operators that `put` puts barriers around.

@@ -188,7 +188,6 @@ impl Parts {
     }
 }
 
-/// The columns of one reader.
 pub(crate) fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
     let same = once
         .schema()

@@ -101,7 +101,6 @@ pub(super) fn behind(rules: Vec<Rule>, name: &str, other: fn() -> Rule) -> Vec<R
 
 type Changed = Result<Transformed<Arc<dyn PhysicalExpr>>>;
 
-/// The projection with changed expressions, if any is.
 pub(super) fn change_projection(
     projection: &ProjectionExec,
     change: impl Fn(Arc<dyn PhysicalExpr>, &Schema) -> Changed,

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Weak};
 
-/// Digests of schemas by address.
 type Digests = HashMap<usize, (Weak<Schema>, u64)>;
 
 /// Most cached digests of schemas.

@@ -28,7 +28,6 @@ pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 /// How long statements of MySQL's dialect wait for a lock.
 const LOCK_SECONDS: u64 = 50;
 
-/// Longest query tag, in characters.
 const TAG_CHARS: usize = 256;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +64,6 @@ pub(crate) fn default_isolation(dialect: &str) -> Option<&'static str> {
     matches!(dialect, "postgres" | "postgresql").then_some("read committed")
 }
 
-/// An engine setting: key and value.
 pub(crate) type EngineSetting = (&'static str, String);
 
 impl Options {

@@ -423,7 +423,6 @@ impl Reader {
         Self { position: 0, segment: None, looked: None, runtime }
     }
 
-    /// The next batch; `None` at the end.
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {

@@ -445,7 +445,6 @@ impl QueryResult {
         self.remote.is_some() && self.has_ended()
     }
 
-    /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
         self.slot.lock().is_some()
     }

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 /// Locks of all transactions, each of about 100 bytes.
 const MAX_LOCKS: usize = 1 << 20;
-/// Statements that wait for locks.
 const MAX_WAITING: usize = 10_000;
 
 #[derive(Debug)]
@@ -22,7 +21,6 @@ pub(crate) struct RowLocks {
 #[derive(Debug, Default)]
 struct State {
     rows: HashMap<RowKey, Row>,
-    /// The row that each owner waits for.
     waiting: HashMap<u64, RowKey>,
     next_owner: u64,
 }

@@ -184,7 +184,6 @@ impl RunningStatement {
         }
     }
 
-    /// Resets the record for the next statement of a script.
     pub(crate) fn reset_for_next_statement(&self) {
         self.logged.store(false, Ordering::Release);
         self.set_tables(Arc::default());

@@ -25,7 +25,6 @@ where
     task.await.unwrap_or_else(|error| Err(broken(error)))
 }
 
-/// The error of a task that panicked or was aborted.
 pub(crate) fn broken(error: JoinError) -> Error {
     if error.is_cancelled() {
         Error::new(ErrorKind::Cancelled, "the query was cancelled")

@@ -85,7 +85,6 @@ impl Transactions {
         Ok(id)
     }
 
-    /// Begins an implicit transaction, unless one is open.
     pub(crate) fn begin_implicit(&self) -> Result<()> {
         if self.current().is_none() {
             let id = self.begin(false)?;
@@ -94,7 +93,6 @@ impl Transactions {
         Ok(())
     }
 
-    /// Ends the implicit transaction, if it is open.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
         let Some(Current { id, block: Block::Implicit, .. }) = self.current_block() else { return Ok(()) };
         match end {
@@ -322,7 +320,6 @@ impl Transactions {
         self.current_block().is_some_and(|current| current.block == Block::Explicit)
     }
 
-    /// Whether the current transaction is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.current_block().is_some_and(|current| current.read_only)
     }

@@ -211,7 +211,6 @@ pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
     Arc::from(format!("bulk ingest into {kind}{}", target_name(ingest)))
 }
 
-/// The number of affected rows as a result.
 pub(crate) fn count_result(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(empty_execution()) };
     let count = Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]);

@@ -70,7 +70,6 @@ impl Line {
         Self { check, state: State::Bad, finding: finding.into(), remedy: Some(remedy.into()) }
     }
 
-    /// An error with its hint.
     fn error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let usage = error.downcast_ref::<crate::usage::Usage>();
         let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());

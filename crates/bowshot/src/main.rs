@@ -83,7 +83,6 @@ fn print(text: &str) -> Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
 }
 
-/// `bowshot audit verify`.
 fn audit(file: &Path) -> Result<()> {
     let found =
         bowshot_access::verify(file).with_context(|| format!("`{}` is not complete", file.display()))?;
@@ -125,7 +124,6 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     outcome
 }
 
-/// Prints an error and returns its exit code.
 fn report(error: &anyhow::Error) -> ExitCode {
     let usage = error.downcast_ref::<Usage>();
     let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());

@@ -37,7 +37,6 @@ fn takes_median(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// A fraction, or a list of them.
 fn fraction(of: &DataType) -> Option<DataType> {
     match of {
         of if of.is_numeric() => Some(DataType::Float64),

@@ -45,7 +45,6 @@ struct Range {
     scale: i8,
 }
 
-/// A type of numbers that is added up here.
 trait Number: ArrowPrimitiveType<Native: Into<i128> + TryFrom<i128>> + std::fmt::Debug + Send + Sync {
     /// The sum of a batch, and whether it overflowed.
     fn total(values: &[Self::Native]) -> (i128, bool);

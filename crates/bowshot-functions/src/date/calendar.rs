@@ -153,7 +153,6 @@ pub(super) fn week_by_mode(date: NaiveDate, mode: i64) -> (i64, i64) {
     (year, days / 7 + 1)
 }
 
-/// Microseconds of the second of a time.
 pub(super) fn micros_of(time: NaiveDateTime) -> i64 {
     i64::from(time.nanosecond() / 1000 % 1_000_000)
 }

@@ -51,7 +51,6 @@ pub(crate) fn functions() -> Vec<(&'static str, Arc<dyn TableFunctionImpl>)> {
     all
 }
 
-/// The constants that a table function is called with.
 fn literals(name: &str, arguments: &[Expr]) -> Result<Vec<ScalarValue>> {
     let value = |argument: &Expr| match argument {
         Expr::Literal(value, _) => Ok(value.clone()),

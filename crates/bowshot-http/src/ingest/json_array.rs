@@ -14,18 +14,15 @@ enum ArrayState {
     Bare,
     /// Expects an object or the end of the array.
     First,
-    /// Expects an object.
     Object,
     /// Expects a comma or the end of the array.
     Comma,
-    /// After the array.
     End,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct JsonArrayReader {
     state: ArrayState,
-    /// Nesting depth within the array.
     depth: usize,
     in_text: bool,
     is_escaped: bool,

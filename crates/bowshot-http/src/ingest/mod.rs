@@ -73,7 +73,6 @@ async fn write(
     }
 }
 
-/// Writes the rows; returns how many.
 async fn write_rows(
     scope: &SessionScope,
     ingest: &Ingest,

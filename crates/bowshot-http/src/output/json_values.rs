@@ -16,7 +16,6 @@ use std::sync::Arc;
 const EXTENSION: &str = "ARROW:extension:name";
 const UUID: &str = "arrow.uuid";
 
-/// Whether the values are UUIDs as bytes.
 pub(super) fn is_uuid(field: &Field) -> bool {
     *field.data_type() == DataType::FixedSizeBinary(16)
         && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)

@@ -64,7 +64,6 @@ pub(crate) fn encoder(wanted: ResponseFormat, answer: &Answer, limits: &Limits) 
     })
 }
 
-/// Slices batches, and converts them to a layout.
 #[derive(Debug)]
 struct BatchSlicer {
     layout: Layout,

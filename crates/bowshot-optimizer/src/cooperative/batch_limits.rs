@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 /// Bytes from which a constant is long. A whole batch of shorter ones fits what a statement may take in a step.
 const LONG: usize = 8 << 10;
-/// Bytes of copies for one batch.
 const COPIES: usize = 16 << 20;
 
 /// The operator with short batches below it, if its constants ask for them.

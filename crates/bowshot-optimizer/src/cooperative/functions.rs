@@ -166,7 +166,6 @@ impl Cost {
     }
 }
 
-/// Bytes of one value of a column, on average.
 fn width(value: Option<&ColumnarValue>, rows: usize) -> u64 {
     match value {
         Some(ColumnarValue::Array(array)) => (array.get_array_memory_size() / rows.max(1)).max(8) as u64,

@@ -40,7 +40,6 @@ impl RelationSet {
         self.0.count_ones() as usize
     }
 
-    /// The relations in order.
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
         let mut rest = self.0;
         std::iter::from_fn(move || {

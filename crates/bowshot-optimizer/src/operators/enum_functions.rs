@@ -36,7 +36,6 @@ pub(super) fn enum_value(value: Expr, of: &EnumType) -> Expr {
     call(Kind::Value, value, of)
 }
 
-/// Whether [`enum_value`] has made a call.
 pub(super) fn is_enum_value(call: &ScalarFunction) -> bool {
     call.name() == Kind::Value.name()
 }

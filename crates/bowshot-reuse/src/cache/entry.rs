@@ -131,7 +131,6 @@ impl<K> Entry<K> {
         rows.memory.as_ref().or(rows.mapped.as_ref()).cloned()
     }
 
-    /// The rows if they are in memory.
     pub(crate) fn memory(&self) -> Option<Loaded> {
         self.rows.lock().memory.clone()
     }

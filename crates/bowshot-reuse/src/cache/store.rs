@@ -52,9 +52,7 @@ pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    /// Bytes of rows in memory.
     pub(crate) memory_bytes: u64,
-    /// Bytes of files.
     pub(crate) disk_bytes: u64,
     /// The folder of the files; none are written without it.
     pub(crate) folder: Option<PathBuf>,

@@ -13,7 +13,6 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, Ta
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Most tables of a join.
 const MAX_TABLES: usize = 16;
 /// Parts of one expression at most. Columns are replaced by what computes them, and what uses each column twice doubles with
 /// every query around it: `SELECT x + x AS x` forty times over is short, and has a trillion parts. Longer ones have no text
@@ -147,7 +146,6 @@ impl NodeOutput {
     }
 }
 
-/// Reads joins of a plan.
 pub(super) struct Reader<'a> {
     defaults: (&'a str, &'a str),
     /// The committed state of all tables.

@@ -60,7 +60,6 @@ pub(super) fn state(
         .build())
 }
 
-/// Computes queued joins, as long as the cache lives.
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         cache.queue.filled().await;

@@ -13,7 +13,6 @@ use std::iter;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Longest text of one expression, in bytes.
 const MAX_BYTES: usize = 32 << 10;
 
 pub(super) fn of(expr: &Expr) -> Option<String> {

@@ -10,7 +10,6 @@ use bowshot_engine::{Assignment, DialectName, TransactionStatement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
 pub(super) struct SettingChanges {
     /// Earlier values of options set with `SET LOCAL`.

@@ -6,7 +6,6 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Reduction, Result};
 use std::sync::Arc;
 
-/// Numbers of one contribution.
 const MAX_NUMBERS: usize = 1 << 25;
 const WEIGHT: &str = "weight";
 
@@ -16,7 +15,6 @@ pub(super) struct Shape {
     pub(super) sent: SchemaRef,
     pub(super) given: SchemaRef,
     weight: Option<usize>,
-    /// Numbers of one result.
     pub(super) numbers: usize,
 }
 

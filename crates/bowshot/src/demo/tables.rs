@@ -30,7 +30,6 @@ bowshot_api::named! {
     }
 }
 
-/// A part of a table: number `part` of `parts`, from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TablePart {
     pub(super) table: Table,

@@ -17,7 +17,6 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// What the configuration allows.
     pub(crate) fn of(config: &Config, authenticator: &Authenticator) -> Self {
         match authenticator.requires_credentials() || config.insecure {
             true => Self::Anywhere,

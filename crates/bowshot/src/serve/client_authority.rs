@@ -51,7 +51,6 @@ impl ClientAuthority {
         Ok(Some(Self { trust, _look: look }))
     }
 
-    /// Trusted authorities and revocations.
     pub(crate) fn trust(&self) -> Arc<ClientTrust> {
         Arc::clone(&self.trust)
     }

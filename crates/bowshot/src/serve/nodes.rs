@@ -49,7 +49,6 @@ impl SystemTables for ServerTables {
     }
 }
 
-/// A single server is no cluster.
 fn rows(cluster: Option<&Cluster>) -> Result<RecordBatch> {
     let members = cluster.map(|cluster| cluster.members()).unwrap_or_default();
     let myself = cluster.map(|cluster| cluster.myself());

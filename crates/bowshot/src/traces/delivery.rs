@@ -9,7 +9,6 @@ use tokio::task::JoinHandle;
 
 /// Spans that wait for the collector.
 const QUEUE: usize = 8_192;
-/// Spans of one delivery.
 const BATCH: usize = 512;
 /// How long a delivery waits for more spans.
 const PAUSE: Duration = Duration::from_millis(500);
