@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 #[tokio::test]
 async fn every_row_of_parameters_is_one_execution() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice", None).await.expect("prepares");
     assert_eq!(prepared.description.parameters.fields().len(), 1);
     let missing = session.start(&Request::prepared(prepared.id)).await.expect_err("nothing is bound");
@@ -33,8 +32,7 @@ async fn every_row_of_parameters_is_one_execution() {
 
 #[tokio::test]
 async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let prepared = session.prepare("SELECT $1 AS value", None).await.expect("prepares");
     let schema = Arc::new(Schema::new(vec![Field::new("0", DataType::Int64, true)]));
     let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![Some(7)]))]).expect("fits");
@@ -50,8 +48,7 @@ async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
 
 #[tokio::test]
 async fn what_prepared_statements_hold_is_bounded() {
-    let server = server(Limits { max_prepared_bytes: 20_000, ..small() });
-    let session = session(&server).await;
+    let (server, session) = with_session(server(Limits { max_prepared_bytes: 20_000, ..small() })).await;
     let prepared = session.prepare("SELECT $1::bigint", None).await.expect("prepares");
     let values = |count: i64| {
         let schema = Schema::new(vec![Field::new("$1", DataType::Int64, true)]);
