@@ -57,6 +57,11 @@ impl Port {
         Client { rpc: FlightServiceClient::new(endpoint.connect().await.unwrap()), headers: Vec::new() }
     }
 
+    async fn with_client(self) -> (Self, Client) {
+        let client = self.client().await;
+        (self, client)
+    }
+
     /// Waits until the server holds what `wanted` says.
     async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
         self.server.until(wanted).await;

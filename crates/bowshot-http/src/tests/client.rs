@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use std::net::SocketAddr;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -60,10 +60,15 @@ pub(super) async fn send(address: SocketAddr, request: &[u8]) -> TcpStream {
 }
 
 /// One answer, up to the end of the connection.
-pub(super) async fn receive(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Reply {
+pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> Reply {
+    parse(&receive_bytes(stream).await)
+}
+
+/// All that comes until the connection ends, in order or not.
+pub(super) async fn receive_bytes(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
     let mut bytes = Vec::new();
     _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("in time");
-    parse(&bytes)
+    bytes
 }
 
 fn parse(bytes: &[u8]) -> Reply {
