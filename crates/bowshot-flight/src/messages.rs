@@ -216,6 +216,7 @@ impl Unread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::framed;
     use futures::FutureExt;
     use http_body::Frame;
     use http_body_util::StreamBody;
@@ -249,9 +250,7 @@ mod tests {
     fn fields_may_come_in_any_order() {
         for body in [0, 1, 1018, 1024, 50_000] {
             let (message, expected) = odd(body);
-            let mut bytes = vec![0];
-            bytes.extend_from_slice(&u32::try_from(message.len()).expect("short").to_be_bytes());
-            bytes.extend(message);
+            let bytes = framed(message);
             for frame in [1, 1000, 1 << 20] {
                 let read = messages(&bytes, frame, 1 << 20).next().now_or_never().expect("ready");
                 if body > 0 {
@@ -259,14 +258,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn framed(message: &FlightData) -> Vec<u8> {
-        let bytes = message.encode_to_vec();
-        let mut framed = vec![0];
-        framed.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
-        framed.extend(bytes);
-        framed
     }
 
     fn messages(
@@ -307,7 +298,7 @@ mod tests {
     fn messages_come_whole_however_they_were_cut() {
         let sent: Vec<FlightData> =
             [0, 1, 300, 70_000].iter().enumerate().map(|(number, body)| data(number as u8, *body)).collect();
-        let bytes: Vec<u8> = sent.iter().flat_map(framed).collect();
+        let bytes: Vec<u8> = sent.iter().flat_map(|data| framed(data.encode_to_vec())).collect();
         for frame in [1, 2, 5, 6, 100, 16_384, 1 << 20] {
             let mut messages = messages(&bytes, frame, 1 << 20);
             for expected in &sent {
@@ -323,7 +314,7 @@ mod tests {
 
     #[test]
     fn messages_that_are_refused() {
-        let long = framed(&data(1, 1000));
+        let long = framed(data(1, 1000).encode_to_vec());
         for (bytes, longest, expected) in [
             (&long[..], 900, Code::OutOfRange),
             (&long[..500], 5000, Code::Internal),

@@ -172,6 +172,10 @@ fn upload(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<FlightDa
     data
 }
 
+pub(crate) fn framed(message: Vec<u8>) -> Vec<u8> {
+    [vec![0], u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
+}
+
 fn numbers(values: Vec<i64>) -> RecordBatch {
     RecordBatch::try_from_iter([("p", Arc::new(Int64Array::from(values)) as ArrayRef)]).unwrap()
 }

@@ -61,10 +61,6 @@ pub(super) async fn bare_call(port: &Port, method: &str, timeout: &str, body: Ve
     answer.headers().clone()
 }
 
-pub(super) fn framed(message: Vec<u8>) -> Vec<u8> {
-    [vec![0], u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
-}
-
 #[tokio::test]
 async fn malformed_requests_are_the_callers_fault() {
     let port = Port::open_with(Limits { max_message_bytes: 50, ..Limits::default() }, false).await;

@@ -1,6 +1,6 @@
 //! Rows into tables: by command and by path, whole and broken.
 
-use super::lifecycle::{bare_call, framed};
+use super::lifecycle::bare_call;
 use super::*;
 use arrow::datatypes::Schema;
 use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableDefinitionOptions};
