@@ -11,7 +11,8 @@ mod tls;
 
 pub use error::{Error, Result};
 
-use crate::proto::{self, SessionOptionValue, session_option_value::OptionValue as WireValue};
+use crate::proto::{self, SessionOptionValue};
+use crate::session_options::to_wire;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::flight_service_client::FlightServiceClient;
@@ -157,7 +158,7 @@ impl Client {
 
     /// Sets an option of the session, or resets it with `None`.
     pub async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
-        let value = SessionOptionValue { option_value: value.map(wire_value) };
+        let value = SessionOptionValue { option_value: value.map(to_wire) };
         let request = proto::SetSessionOptionsRequest {
             session_options: [(name.to_owned(), value)].into_iter().collect(),
         };
@@ -276,18 +277,6 @@ impl Query {
 /// Keywords of the server's SQL, sorted, in upper case; for completion.
 pub fn keywords() -> &'static [&'static str] {
     crate::sql_info::keywords()
-}
-
-fn wire_value(value: OptionValue) -> WireValue {
-    match value {
-        OptionValue::String(text) => WireValue::StringValue(text),
-        OptionValue::Bool(truth) => WireValue::BoolValue(truth),
-        OptionValue::Int64(number) => WireValue::Int64Value(number),
-        OptionValue::Double(number) => WireValue::DoubleValue(number),
-        OptionValue::StringList(values) => {
-            WireValue::StringListValue(proto::session_option_value::StringListValue { values })
-        }
-    }
 }
 
 struct Address {

@@ -71,7 +71,7 @@ fn from_wire(value: Wire) -> OptionValue {
     }
 }
 
-fn to_wire(value: OptionValue) -> Wire {
+pub(crate) fn to_wire(value: OptionValue) -> Wire {
     match value {
         OptionValue::String(text) => Wire::StringValue(text),
         OptionValue::Bool(truth) => Wire::BoolValue(truth),

@@ -8,7 +8,7 @@ use datafusion::common::extensions_options;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Projection, SortExpr, SubqueryAlias, TableScan,
+    Aggregate, Expr, Filter, Join, LogicalPlan, Projection, SortExpr, SubqueryAlias, TableScan,
     TableScanBuilder, TableSource, Window,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -182,7 +182,6 @@ impl Parts {
                 .map_subqueries(|query| self.replaced(query, &within))?
                 .transform_sibling(|input| input.map_children(|child| self.replaced(child, &within)))?;
             let once = ComputedOnce::equal_part(number, input.data);
-            let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             Ok(Transformed::new(with_columns(once, node.schema())?, true, TreeNodeRecursion::Jump))
         })
     }

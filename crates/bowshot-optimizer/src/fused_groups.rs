@@ -9,7 +9,7 @@ use crate::merged_rows::{families, merge, never_fails};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, TableScan};
 use std::sync::Arc;
 
 /// Readers up to which groups are put together: each of them looks at all groups.
@@ -113,7 +113,6 @@ impl Groups {
                 continue;
             }
             let once = ComputedOnce::equal_part(self.number, self.plan.clone());
-            let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             let groups = match chosen {
                 Some(chosen) => LogicalPlan::Filter(Filter::try_new(chosen.clone(), Arc::new(once))?),
                 None => once,

@@ -313,7 +313,7 @@ fn put<T>(slot: &mut T, default: T, given: Option<&str>, read: impl FnOnce(&str)
     Some(())
 }
 
-fn text(value: &OptionValue) -> String {
+pub(crate) fn text(value: &OptionValue) -> String {
     match value {
         OptionValue::String(text) => text.clone(),
         OptionValue::Bool(value) => value.to_string(),

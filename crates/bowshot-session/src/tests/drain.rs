@@ -1,7 +1,7 @@
 //! Draining: nothing new starts, running work ends in time or is cut off.
 
 use super::writing::store;
-use super::{ENDLESS, LONG, becomes_idle, server, session, small};
+use super::{ENDLESS, LONG, becomes_idle, server, small, with_session};
 use crate::Drained;
 use arrow::array::RecordBatch;
 use bowshot_api::{ErrorKind, Limits, OptionValue, Request, Server};
