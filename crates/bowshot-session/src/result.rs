@@ -21,7 +21,7 @@ use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
 use lifetime::WaitGuard;
 use parking_lot::Mutex;
-use producer::fill;
+use producer::{guarded, move_batches};
 use remote::{RemoteResult, follow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -170,11 +170,12 @@ impl QueryResult {
         let is_alone = streams.len() == 1 && self.remote.is_none() && self.delivery == Delivery::Stream;
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
-            let query = Arc::downgrade(self);
-            let mut work = match &self.remote {
-                Some(_) => follow(query, partition, stream).boxed(),
-                None => fill(query, partition, stream).boxed(),
+            let query = || Arc::downgrade(self);
+            let moving = match &self.remote {
+                Some(_) => follow(query(), partition, stream).boxed(),
+                None => move_batches(query(), partition, stream).boxed(),
             };
+            let mut work = guarded(query(), moving).boxed();
             // A task would cost more than a few rows that are there at once.
             if is_alone
                 && job.is_some()
