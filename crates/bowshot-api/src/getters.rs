@@ -3,8 +3,8 @@
 /// `getters!(name: &str)` is the method `name`, which gives the field `name`.
 #[macro_export]
 macro_rules! getters {
-    ($($field:ident: $type:ty),+) => {
-        $(fn $field(&self) -> $type {
+    ($($visibility:vis $field:ident: $type:ty),+) => {
+        $($visibility fn $field(&self) -> $type {
             &self.$field
         })+
     };

@@ -36,7 +36,6 @@ const SUPPORTED: [(&str, &str); 12] = [
     ("CancelQuery", "stop a query, the older form of CancelFlightInfo: ActionCancelQueryRequest in Any"),
 ];
 
-/// Answers ListActions.
 pub(crate) fn list() -> Vec<ActionType> {
     SUPPORTED
         .iter()
@@ -69,8 +68,11 @@ pub(crate) async fn run(caller: &Caller, action: &Action) -> Result<Option<Bytes
         | "EndTransaction"
         | "BeginSavepoint"
         | "EndSavepoint" => sql_action(caller, action).await,
-        other => Err(Error::unsupported(format!("unknown action `{}`", shorten(other)))
-            .with_hint("ListActions names the actions of this server")),
+        other => {
+            let shown: String = other.chars().take(100).collect();
+            Err(Error::unsupported(format!("unknown action `{shown}`"))
+                .with_hint("ListActions names the actions of this server"))
+        }
     }
 }
 
@@ -173,10 +175,6 @@ fn malformed(action: &str) -> Error {
     Error::invalid(format!("malformed body of action `{action}`")).with_hint(
         "the core Flight actions take the request message itself, those of Flight SQL take it in Any",
     )
-}
-
-fn shorten(text: &str) -> String {
-    text.chars().take(100).collect()
 }
 
 #[cfg(test)]

@@ -43,7 +43,6 @@ pub(crate) async fn authenticate(
     Ok((principal, token))
 }
 
-/// The stream of the one handshake answer.
 pub(crate) type HandshakeStream =
     futures::stream::Iter<std::vec::IntoIter<std::result::Result<HandshakeResponse, Status>>>;
 

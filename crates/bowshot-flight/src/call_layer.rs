@@ -42,7 +42,6 @@ const OVERHEAD: usize = 1 << 20;
 /// Timeout of a request other than an upload.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
 
-/// A call before authentication.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     /// The name that metrics give it.
@@ -63,14 +62,12 @@ impl Call {
     }
 }
 
-/// The service of one connection.
 #[derive(Debug, Clone)]
 pub(crate) struct CallLayer {
     connection: Arc<Connection>,
     rpc: FlightServiceServer<FlightSql>,
 }
 
-/// The generated service.
 pub(crate) fn rpc(connection: &Connection) -> FlightServiceServer<FlightSql> {
     FlightServiceServer::new(FlightSql)
         .max_decoding_message_size(connection.server().limits().max_message_bytes)

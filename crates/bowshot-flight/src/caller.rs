@@ -22,7 +22,6 @@ const ASKING_AGENT: &str = "ADBC Flight SQL Driver";
 /// Headers by which a proxy in front of several servers has chosen this one. They choose nothing here; the log has them, so that
 /// an operator can follow a call.
 const ROUTING_HEADERS: [&str; 3] = ["tenant", "pool", "database"];
-/// Logged characters of a header.
 const ROUTING_CHARACTERS: usize = 100;
 /// Begins the names of headers that set any session option: `bowshot-endpoints: auto`.
 const OPTION_PREFIX: &str = "bowshot-";
@@ -32,7 +31,6 @@ pub(crate) const SESSION_HEADER: &str = "x-bowshot-session";
 /// Header by which a client asks for the Unix socket (`same_host.rs`), and the server announces it.
 const SAME_HOST: &str = "x-bowshot-same-host";
 
-/// The authenticated caller of one call.
 #[derive(Debug)]
 pub(crate) struct Caller {
     connection: Arc<Connection>,
@@ -50,7 +48,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Authenticates the caller from the headers.
     pub(crate) async fn identify(
         connection: Arc<Connection>,
         headers: &HeaderMap,
@@ -102,7 +99,6 @@ impl Caller {
         headers.contains_key(SAME_HOST).then(told)
     }
 
-    /// Sizes of the data messages to this client.
     pub(crate) fn messages(&self) -> MessageSizes {
         self.messages
     }
@@ -154,7 +150,6 @@ impl Caller {
         }
     }
 
-    /// The call's session, if there is one.
     pub(crate) async fn open_session(&self) -> Result<Option<Arc<dyn Session>>> {
         match &self.cookie {
             Some(value) => self.by_cookie(value).map(Some),
@@ -164,10 +159,7 @@ impl Caller {
 
     /// Refuses calls whose session is closed.
     pub(crate) fn check_cookie(&self) -> Result<()> {
-        match &self.cookie {
-            Some(value) => self.by_cookie(value).map(|_| ()),
-            None => Ok(()),
-        }
+        self.cookie.as_ref().map_or(Ok(()), |value| self.by_cookie(value).map(|_| ()))
     }
 
     fn by_cookie(&self, value: &str) -> Result<Arc<dyn Session>> {
@@ -194,7 +186,6 @@ impl Caller {
     }
 }
 
-/// The user agent.
 fn agent(headers: &HeaderMap) -> Option<&str> {
     headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok())
 }

@@ -11,7 +11,8 @@ mod tls;
 
 pub use error::{Error, Result};
 
-use crate::proto::{self, SessionOptionValue, session_option_value::OptionValue as WireValue};
+use crate::proto::{self, SessionOptionValue};
+use crate::session_options::to_wire;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::flight_service_client::FlightServiceClient;
@@ -33,7 +34,6 @@ use std::time::Duration;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response};
 
-/// Flow-control window of one stream.
 const STREAM_WINDOW_BYTES: u32 = 16 << 20;
 /// Bytes that the server may send ahead of the readers, over all streams of the connection.
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
@@ -46,12 +46,10 @@ const MAX_MESSAGE_BYTES: usize = 1 << 30;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Address and credentials.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// `grpc://host:port`, `grpc+tcp://host:port` or `host:port`; `grpc+tls://host:port` encrypts.
     pub uri: String,
-    /// The credentials.
     pub login: Login,
     /// Certificates of the authorities that may vouch for the server, in PEM form, with `grpc+tls` and only with it;
     /// `None` for those that this machine trusts.
@@ -65,7 +63,6 @@ pub struct Target {
 pub struct Identity {
     /// The certificate, then those that lead to its authority.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
@@ -76,14 +73,14 @@ impl Target {
     }
 }
 
-/// Credentials.
 #[derive(Debug, Clone)]
 pub enum Login {
-    /// None.
     Anonymous,
     /// User and password, exchanged for a token in a handshake.
-    Password { user: String, password: Secret },
-    /// A bearer token.
+    Password {
+        user: String,
+        password: Secret,
+    },
     Token(Secret),
 }
 
@@ -94,7 +91,6 @@ pub struct Client {
     headers: Arc<Mutex<Headers>>,
 }
 
-/// A table as the server lists it.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub catalog: String,
@@ -162,7 +158,7 @@ impl Client {
 
     /// Sets an option of the session, or resets it with `None`.
     pub async fn set_option(&self, name: &str, value: Option<OptionValue>) -> Result<()> {
-        let value = SessionOptionValue { option_value: value.map(wire_value) };
+        let value = SessionOptionValue { option_value: value.map(to_wire) };
         let request = proto::SetSessionOptionsRequest {
             session_options: [(name.to_owned(), value)].into_iter().collect(),
         };
@@ -247,12 +243,10 @@ pub struct Query {
 }
 
 impl Query {
-    /// The schema of all batches.
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Number of rows, if known.
     pub fn rows(&self) -> Option<u64> {
         u64::try_from(self.info.total_records).ok()
     }
@@ -275,7 +269,6 @@ impl Query {
         }
     }
 
-    /// See [`Client::cancel`].
     pub async fn cancel(&self) -> Result<CancelStatus> {
         self.client.cancel(self).await
     }
@@ -286,19 +279,6 @@ pub fn keywords() -> &'static [&'static str] {
     crate::sql_info::keywords()
 }
 
-fn wire_value(value: OptionValue) -> WireValue {
-    match value {
-        OptionValue::String(text) => WireValue::StringValue(text),
-        OptionValue::Bool(truth) => WireValue::BoolValue(truth),
-        OptionValue::Int64(number) => WireValue::Int64Value(number),
-        OptionValue::Double(number) => WireValue::DoubleValue(number),
-        OptionValue::StringList(values) => {
-            WireValue::StringListValue(proto::session_option_value::StringListValue { values })
-        }
-    }
-}
-
-/// A parsed address.
 struct Address {
     endpoint: Endpoint,
     encrypted: bool,

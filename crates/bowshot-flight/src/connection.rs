@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 /// Named sessions that one connection keeps alive; proxies may carry several.
 const NAMED_SESSIONS: usize = 64;
 
-/// State of all connections of a listener.
 #[derive(Debug)]
 pub(crate) struct Shared {
     server: Arc<dyn Server>,
@@ -98,16 +97,13 @@ struct Tied {
     principal: Principal,
     id: SessionId,
     named: Arc<AtomicBool>,
-    /// The options that it began with.
     opened_with: Vec<(String, OptionValue)>,
 }
 
-/// One client connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     address: IpAddr,
-    /// The announcement of the Unix socket.
     announcement: Option<HeaderValue>,
     eviction: EvictionHandle,
     auth_cache: AuthCache,
@@ -145,7 +141,6 @@ impl Connection {
         self.announcement.as_ref()
     }
 
-    /// Stores the client certificate.
     pub(crate) fn keep_certificate(&self, certificate: Option<Arc<ClientCertificate>>) {
         if let Some(certificate) = certificate {
             self.certificate.get_or_init(|| certificate);
@@ -189,7 +184,6 @@ impl Connection {
         Ok(token)
     }
 
-    /// The session that a cookie names.
     pub(crate) fn by_cookie(&self, value: &str, principal: &Principal) -> Result<Arc<dyn Session>> {
         let id = SessionId::parse(value).ok_or_else(|| Error::not_found("session not found"))?;
         let session = self.server().find_session(id, principal)?;
@@ -198,7 +192,6 @@ impl Connection {
         Ok(session)
     }
 
-    /// The session of a token or of this connection, if any.
     pub(crate) async fn current(&self, caller: Who<'_>) -> Option<Arc<dyn Session>> {
         if let Some(entry) = self.token_session(caller) {
             let id = *entry.session.lock().await;

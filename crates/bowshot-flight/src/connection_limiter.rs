@@ -27,7 +27,6 @@ struct State {
     unauthenticated: VecDeque<EvictionHandle>,
 }
 
-/// A connection that may be unauthenticated.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EvictionHandle {
     known: Arc<AtomicBool>,
@@ -35,18 +34,12 @@ pub(crate) struct EvictionHandle {
 }
 
 impl EvictionHandle {
-    /// Marks the connection as authenticated.
     pub(crate) fn mark_authenticated(&self) {
         self.known.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.leave.cancelled().await;
-    }
-
-    fn is_authenticated(&self) -> bool {
-        self.known.load(Ordering::Relaxed)
     }
 }
 
@@ -60,7 +53,6 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
-    /// The handle for evicting the connection.
     pub(crate) fn eviction(&self) -> &EvictionHandle {
         &self.eviction
     }
@@ -85,9 +77,9 @@ impl ConnectionLimiter {
                 }
                 *taken += 1;
             }
-            state
-                .unauthenticated
-                .retain(|eviction| !eviction.is_authenticated() && Arc::strong_count(&eviction.known) > 1);
+            state.unauthenticated.retain(|EvictionHandle { known, .. }| {
+                !known.load(Ordering::Relaxed) && Arc::strong_count(known) > 1
+            });
             state.unauthenticated.push_back(eviction.clone());
         }
         let mut permit = Permit { limiter: Arc::clone(self), network, eviction, slot: None };
@@ -115,7 +107,6 @@ pub(crate) struct PendingPermit {
 }
 
 impl PendingPermit {
-    /// Waits for the permit.
     pub(crate) async fn permit(self) -> Option<Permit> {
         let mut permit = self.permit;
         if self.waits {

@@ -20,7 +20,6 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<String> {
         .map(|(_, value)| value.trim().trim_matches('"').to_owned())
 }
 
-/// The header value that gives a client its session.
 pub(crate) fn write(session: SessionId) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{NAME}={session}")).ok()
 }

@@ -25,7 +25,6 @@ const INPUT: &str = "input";
 /// Most rows that an operator may be asked to gather.
 const MOST_BATCH_ROWS: u64 = 1 << 20;
 
-/// Answers DoExchange.
 pub(crate) async fn exchange(
     caller: &Caller,
     messages: Messages,
@@ -56,7 +55,6 @@ pub(crate) async fn exchange(
     respond(source, caller)
 }
 
-/// A parsed descriptor.
 #[derive(Debug)]
 struct Exchange {
     statement: Statement,

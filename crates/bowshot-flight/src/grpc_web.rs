@@ -58,7 +58,6 @@ impl Web {
         Self(Arc::new(Shared::new(server, profile)))
     }
 
-    /// A new connection of the client at an address.
     pub fn connection(&self, address: IpAddr) -> WebConnection {
         let connection = Connection::new(Arc::clone(&self.0), address, EvictionHandle::default());
         WebConnection(Arc::new(connection))
@@ -218,9 +217,7 @@ impl<B: Body + Unpin> Body for Told<B> {
         self.is_over || self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    bowshot_api::delegate! { body: fn size_hint(&self) -> SizeHint; }
 }
 
 /// A response body in chunks: `tonic-web` would copy chunks of several buffers.

@@ -30,7 +30,6 @@ impl PreparedHandle {
         pair(self.session, self.statement.as_bytes()).into()
     }
 
-    /// Reads a handle.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes).ok_or_else(|| {
             Error::invalid("the prepared statement handle was not issued by this server")
@@ -46,7 +45,6 @@ impl PreparedHandle {
         })
     }
 
-    /// The session that holds the statement.
     pub(crate) fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
         find(caller, self.session, || {
             Error::not_found("prepared statement not found: its session has ended")
@@ -55,93 +53,58 @@ impl PreparedHandle {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TransactionHandle {
-    /// `None`: that of the call.
-    session: Option<SessionId>,
-    pub(crate) transaction: TransactionId,
+/// A handle of what lives in a session, and its errors: it is of another server, or its session has ended.
+macro_rules! handle {
+    ($handle:ident, $held:ident: $id:ty, foreign: $foreign:expr, gone: $gone:expr) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $handle {
+            /// `None`: that of the call.
+            session: Option<SessionId>,
+            pub(crate) $held: $id,
+        }
+
+        impl $handle {
+            pub(crate) fn new(caller: &Caller, session: &dyn Session, $held: $id) -> Self {
+                Self { session: named(caller, session), $held }
+            }
+
+            pub(crate) fn encode(self) -> Bytes {
+                held(self.session, self.$held.as_bytes())
+            }
+
+            pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+                let read = parts(bytes)
+                    .and_then(|(session, id)| Some(Self { session, $held: <$id>::from_slice(&id)? }));
+                read.ok_or_else(|| $foreign)
+            }
+
+            pub(crate) async fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
+                holder(caller, self.session, || $foreign, || $gone).await
+            }
+        }
+    };
 }
 
+handle!(
+    TransactionHandle, transaction: TransactionId,
+    foreign: Error::invalid("the transaction id was not issued by this server")
+        .with_hint("send the id exactly as BeginTransaction returned it"),
+    gone: Error::not_found("transaction not found: its session has ended, and its changes were undone")
+        .with_hint("begin a new transaction")
+);
+handle!(
+    SavepointHandle, savepoint: SavepointId,
+    foreign: Error::invalid("the savepoint id was not issued by this server")
+        .with_hint("send the id exactly as BeginSavepoint returned it"),
+    gone: Error::not_found("savepoint not found: its session has ended")
+        .with_hint("begin a new transaction and set the savepoint in it")
+);
+
 impl TransactionHandle {
-    /// The handle of a transaction of that session.
-    pub(crate) fn new(caller: &Caller, session: &dyn Session, transaction: TransactionId) -> Self {
-        Self { session: named(caller, session), transaction }
-    }
-
-    pub(crate) fn encode(self) -> Bytes {
-        held(self.session, self.transaction.as_bytes())
-    }
-
-    /// Reads a handle.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        Self::read(bytes).ok_or_else(foreign_transaction)
-    }
-
     /// Reads the handle of a command; unset and empty ones mean that the command is a transaction by itself.
     pub(crate) fn from_command(bytes: Option<&Bytes>) -> Result<Option<Self>> {
         bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| Self::decode(bytes)).transpose()
     }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (session, transaction) = parts(bytes)?;
-        Some(Self { session, transaction: TransactionId::from_slice(&transaction)? })
-    }
-
-    /// The session that holds the transaction.
-    pub(crate) async fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
-        let gone = || {
-            Error::not_found("transaction not found: its session has ended, and its changes were undone")
-                .with_hint("begin a new transaction")
-        };
-        holder(caller, self.session, foreign_transaction, gone).await
-    }
-}
-
-fn foreign_transaction() -> Error {
-    Error::invalid("the transaction id was not issued by this server")
-        .with_hint("send the id exactly as BeginTransaction returned it")
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SavepointHandle {
-    /// `None`: that of the call.
-    session: Option<SessionId>,
-    pub(crate) savepoint: SavepointId,
-}
-
-impl SavepointHandle {
-    /// The handle of a savepoint of that session.
-    pub(crate) fn new(caller: &Caller, session: &dyn Session, savepoint: SavepointId) -> Self {
-        Self { session: named(caller, session), savepoint }
-    }
-
-    pub(crate) fn encode(self) -> Bytes {
-        held(self.session, self.savepoint.as_bytes())
-    }
-
-    /// Reads a handle.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        Self::read(bytes).ok_or_else(foreign_savepoint)
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (session, savepoint) = parts(bytes)?;
-        Some(Self { session, savepoint: SavepointId::from_slice(&savepoint)? })
-    }
-
-    /// The session that holds the savepoint.
-    pub(crate) async fn session(self, caller: &Caller) -> Result<Arc<dyn Session>> {
-        let gone = || {
-            Error::not_found("savepoint not found: its session has ended")
-                .with_hint("begin a new transaction and set the savepoint in it")
-        };
-        holder(caller, self.session, foreign_savepoint, gone).await
-    }
-}
-
-fn foreign_savepoint() -> Error {
-    Error::invalid("the savepoint id was not issued by this server")
-        .with_hint("send the id exactly as BeginSavepoint returned it")
 }
 
 /// Session and transaction of a command: those of its handle, else the caller's session and none.
@@ -175,7 +138,6 @@ fn held(session: Option<SessionId>, id: &[u8; 16]) -> Bytes {
     }
 }
 
-/// Session and id of a handle's bytes, of either form.
 fn parts(bytes: &[u8]) -> Option<(Option<SessionId>, [u8; 16])> {
     if let Some((session, id)) = bytes.split_first_chunk::<16>()
         && let Ok(id) = id.try_into()

@@ -50,7 +50,6 @@ async fn write(caller: &Caller, session: &dyn Session, ingest: &Ingest, rows: im
     Ok(update_result(Some(session.ingest(ingest, rows).await?)))
 }
 
-/// The target of the command, without its transaction.
 fn target(command: CommandStatementIngest) -> Result<Ingest> {
     let CommandStatementIngest {
         table_definition_options: table_options,

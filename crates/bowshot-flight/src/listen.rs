@@ -31,9 +31,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Flow-control window of one stream.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Flow-control window of one connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Largest HTTP/2 frame that clients may send.
 const FRAME_SIZE: u32 = 1 << 20;
@@ -41,13 +39,10 @@ const FRAME_SIZE: u32 = 1 << 20;
 /// processor caches: four streams of 128 MB to pyarrow on two cores take 0.24 s instead of 0.28 s, and three quarters
 /// of the processor time.
 const LOCAL_SEND_BUFFER: usize = 256 << 10;
-/// Buffered bytes of one response.
 const SEND_BUFFER: usize = 4 << 20;
-/// Concurrent calls of one connection.
 const CONCURRENT_CALLS: u32 = 1_000;
 /// Header bytes of one request.
 const HEADER_LIST_SIZE: u32 = 64 << 10;
-/// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Clients beyond the limit that get an error at once; others are disconnected.
 const TURNED_AWAY: usize = 64;
@@ -56,7 +51,6 @@ const TURN_AWAY_TIME: Duration = Duration::from_secs(5);
 /// Wait after an accept that failed for lack of memory or file descriptors.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Errors of the listener.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The listening socket is broken.

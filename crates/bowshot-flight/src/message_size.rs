@@ -9,7 +9,6 @@ pub(crate) const HEADER: &str = "bowshot-max-message-bytes";
 /// User agents without a message limit: Arrow C++ (pyarrow, R, ODBC) and ours. Other programs on gRPC's C++ library
 /// look the same and must send [`HEADER`].
 const UNLIMITED_AGENTS: [&str; 2] = ["grpc-c++/", "bowshot/"];
-/// Less is not worth a message.
 const LEAST: usize = 64 << 10;
 
 /// Sizes of data messages to one client, in bytes. The encoder may exceed the target by half, but the client's limit

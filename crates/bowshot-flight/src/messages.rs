@@ -17,7 +17,6 @@ use tonic::Status;
 
 /// gRPC prefix: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
-/// The field of `FlightData` with the body of the message.
 const BODY_FIELD: u32 = 1000;
 /// Shorter bodies are read with the other fields.
 const LONG_BODY: usize = 1 << 10;
@@ -27,7 +26,6 @@ const HEAD_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(crate) struct Messages<B = Incoming> {
     body: RequestBody<B>,
-    /// Unread bytes of the last frame.
     frame: Bytes,
     prefix: Vec<u8>,
     coming: Option<Coming>,
@@ -35,7 +33,6 @@ pub(crate) struct Messages<B = Incoming> {
     broken: bool,
 }
 
-/// A message that is coming.
 #[derive(Debug, Default)]
 struct Coming {
     /// Missing bytes.
@@ -120,7 +117,6 @@ where
     }
 }
 
-/// Reads the flag and the length before a message.
 fn length(mut prefix: &[u8], longest: usize) -> Result<usize, Status> {
     match prefix.get_u8() {
         0 => {}
@@ -137,7 +133,6 @@ fn length(mut prefix: &[u8], longest: usize) -> Result<usize, Status> {
 }
 
 impl Coming {
-    /// Takes the message's part of a frame, or some of it.
     fn take(&mut self, frame: &mut Bytes) {
         let there = self.left.min(frame.len());
         let missing = self.long_body.as_ref().map_or(0, |body| body.length - body.bytes.len());
@@ -221,6 +216,7 @@ impl Unread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::framed;
     use futures::FutureExt;
     use http_body::Frame;
     use http_body_util::StreamBody;
@@ -254,9 +250,7 @@ mod tests {
     fn fields_may_come_in_any_order() {
         for body in [0, 1, 1018, 1024, 50_000] {
             let (message, expected) = odd(body);
-            let mut bytes = vec![0];
-            bytes.extend_from_slice(&u32::try_from(message.len()).expect("short").to_be_bytes());
-            bytes.extend(message);
+            let bytes = framed(message);
             for frame in [1, 1000, 1 << 20] {
                 let read = messages(&bytes, frame, 1 << 20).next().now_or_never().expect("ready");
                 if body > 0 {
@@ -264,14 +258,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn framed(message: &FlightData) -> Vec<u8> {
-        let bytes = message.encode_to_vec();
-        let mut framed = vec![0];
-        framed.extend_from_slice(&u32::try_from(bytes.len()).expect("short").to_be_bytes());
-        framed.extend(bytes);
-        framed
     }
 
     fn messages(
@@ -282,13 +268,9 @@ mod tests {
         let frames: Vec<_> =
             bytes.chunks(frame).map(|part| Ok(Frame::data(Bytes::copy_from_slice(part)))).collect();
         Messages::new(
-            Ended(StreamBody::new(futures::stream::iter(frames)), frame_count(bytes, frame)),
+            Ended(StreamBody::new(futures::stream::iter(frames)), bytes.len().div_ceil(frame)),
             longest,
         )
-    }
-
-    fn frame_count(bytes: &[u8], frame: usize) -> usize {
-        bytes.len().div_ceil(frame)
     }
 
     /// A body with `is_end_stream`, as Hyper's.
@@ -316,7 +298,7 @@ mod tests {
     fn messages_come_whole_however_they_were_cut() {
         let sent: Vec<FlightData> =
             [0, 1, 300, 70_000].iter().enumerate().map(|(number, body)| data(number as u8, *body)).collect();
-        let bytes: Vec<u8> = sent.iter().flat_map(framed).collect();
+        let bytes: Vec<u8> = sent.iter().flat_map(|data| framed(data.encode_to_vec())).collect();
         for frame in [1, 2, 5, 6, 100, 16_384, 1 << 20] {
             let mut messages = messages(&bytes, frame, 1 << 20);
             for expected in &sent {
@@ -332,7 +314,7 @@ mod tests {
 
     #[test]
     fn messages_that_are_refused() {
-        let long = framed(&data(1, 1000));
+        let long = framed(data(1, 1000).encode_to_vec());
         for (bytes, longest, expected) in [
             (&long[..], 900, Code::OutOfRange),
             (&long[..500], 5000, Code::Internal),

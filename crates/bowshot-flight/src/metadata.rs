@@ -30,7 +30,6 @@ pub(crate) fn schema_of(command: &Command) -> Option<SchemaRef> {
     Some(schema)
 }
 
-/// Answers a metadata command with the schema of [`schema_of`].
 pub(crate) async fn answer(
     session: &dyn Session,
     about: &About,

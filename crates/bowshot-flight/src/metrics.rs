@@ -72,7 +72,6 @@ impl Drop for Counted {
     }
 }
 
-/// Records a finished call.
 pub(crate) fn finished(method: &'static str, code: Code, time: Duration) {
     counter!("bowshot_flight_requests_total", "method" => method, "code" => code_name(code)).increment(1);
     histogram!("bowshot_flight_request_seconds", "method" => method).record(time.as_secs_f64());

@@ -16,7 +16,6 @@ const INPUT: &str = "input";
 const IF_EXISTS: &str = "if_exists";
 const FORMAT: &str = "format";
 
-/// The model name, if the path is one of a model.
 pub(crate) fn model(path: &[String]) -> Option<&str> {
     match path {
         [service, model] if service == "models" => Some(model),

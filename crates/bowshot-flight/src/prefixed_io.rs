@@ -64,7 +64,5 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for PrefixedIo<T> {
         Pin::new(&mut self.connection).poll_write_vectored(context, slices)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.connection.is_write_vectored()
-    }
+    bowshot_api::delegate! { connection: fn is_write_vectored(&self) -> bool; }
 }

@@ -51,7 +51,6 @@ pub enum Locations {
 /// What `app_metadata` of a FlightInfo holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AppMetadata {
-    /// The query's id.
     #[default]
     QueryId,
     /// The command of the descriptor, also on endpoints, so that they can be identified.
@@ -93,7 +92,6 @@ impl Profile {
         actions::list().into_iter().filter(|action| self.offers(&action.r#type)).collect()
     }
 
-    /// Runs an action if it is offered.
     pub(crate) async fn run(&self, caller: &Caller, action: &Action) -> Result<Option<Bytes>> {
         if action.r#type.is_empty() && self.unnamed_action == UnnamedAction::CallerName {
             return Ok(Some(Bytes::from(caller.principal().name.clone())));

@@ -15,16 +15,13 @@ pub(crate) struct SessionOptionValue {
     pub(crate) option_value: Option<session_option_value::OptionValue>,
 }
 
-/// The parts of [`SessionOptionValue`].
 pub(crate) mod session_option_value {
-    /// A list of texts.
     #[derive(Clone, PartialEq, prost::Message)]
     pub(crate) struct StringListValue {
         #[prost(string, repeated, tag = "1")]
         pub(crate) values: Vec<String>,
     }
 
-    /// One typed value.
     #[expect(clippy::enum_variant_names, reason = "the protocol's own names")]
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub(crate) enum OptionValue {
@@ -41,14 +38,12 @@ pub(crate) mod session_option_value {
     }
 }
 
-/// Body of the action `SetSessionOptions`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionsRequest {
     #[prost(map = "string, message", tag = "1")]
     pub(crate) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct SetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
@@ -61,7 +56,6 @@ pub(crate) struct SetSessionOptionError {
     pub(crate) value: i32,
 }
 
-/// Error codes of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum SetSessionOptionErrorValue {
@@ -71,29 +65,24 @@ pub(crate) enum SetSessionOptionErrorValue {
     Error = 3,
 }
 
-/// Body of the action `GetSessionOptions`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsRequest {}
 
-/// Result of `CreatePreparedStatement`, with `is_update`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetSessionOptionsResult {
     #[prost(map = "string, message", tag = "1")]
     pub(crate) session_options: HashMap<String, SessionOptionValue>,
 }
 
-/// Body of the action `CloseSession`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct CloseSessionRequest {}
 
-/// Result of the action `CloseSession`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct CloseSessionResult {
     #[prost(enumeration = "CloseSessionStatus", tag = "1")]
     pub(crate) status: i32,
 }
 
-/// How a session was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum CloseSessionStatus {
@@ -116,7 +105,6 @@ pub(crate) struct ActionCreatePreparedStatementResult {
     pub(crate) is_update: Option<bool>,
 }
 
-/// The operation of `EndSavepoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum EndSavepoint {

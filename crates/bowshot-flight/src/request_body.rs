@@ -34,7 +34,6 @@ struct Place {
     /// Received bytes of the prefix.
     prefix: [u8; 5],
     prefix_bytes: usize,
-    /// Missing bytes of the message.
     message_bytes: usize,
 }
 
@@ -134,9 +133,7 @@ where
         self.broken || self.inner.is_end_stream()
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
+    bowshot_api::delegate! { inner: fn size_hint(&self) -> SizeHint; }
 }
 
 /// Tonic hides statuses with the code of a cancelled call.

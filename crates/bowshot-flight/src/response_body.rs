@@ -17,7 +17,6 @@ use tonic::{Code, Status};
 pub(crate) enum Payload {
     Rpc(tonic::body::Body),
     Batches(Box<FlightBody>),
-    /// Ended and dropped.
     Ended,
 }
 
@@ -45,13 +44,11 @@ impl Observation {
         Self { method, begun: Instant::now(), code: None }
     }
 
-    /// Records the end of the call.
     #[cfg(target_os = "linux")]
     pub(crate) fn end(mut self, code: Code) {
         self.code = Some(code);
     }
 
-    /// Watches the answer to its end.
     pub(crate) fn watch(mut self, response: Response<Payload>) -> Response<Observed> {
         self.note(response.headers());
         response.map(|payload| {
@@ -73,7 +70,6 @@ impl Drop for Observation {
     }
 }
 
-/// One result stream in the gauge.
 #[derive(Debug)]
 struct OpenStream {
     sent_bytes: ::metrics::Counter,
@@ -87,7 +83,6 @@ impl OpenStream {
     }
 }
 
-/// A watched body.
 #[derive(Debug)]
 pub(crate) struct Observed {
     payload: Payload,
@@ -96,7 +91,6 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Ends the body with a status in its trailers.
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Rope>, Status>>> {
         self.payload = Payload::Ended;
         let mut trailers = HeaderMap::new();

@@ -83,7 +83,6 @@ impl SameHost {
         Ok(Self { listener, file: made?, limits })
     }
 
-    /// Where the socket is.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
@@ -147,7 +146,6 @@ impl LocalPort {
         Self { listener, terms: Arc::new(terms), announcement, _file: file }
     }
 
-    /// The announcement of the socket.
     pub(crate) fn announcement(&self) -> Option<HeaderValue> {
         self.announcement.clone()
     }

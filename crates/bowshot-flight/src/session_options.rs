@@ -25,7 +25,6 @@ pub(crate) async fn set(
     Ok(SetSessionOptionsResult { errors })
 }
 
-/// All options in force.
 pub(crate) async fn get(caller: &Caller) -> Result<GetSessionOptionsResult> {
     let options = caller.session().await?.options();
     let session_options = options
@@ -35,7 +34,6 @@ pub(crate) async fn get(caller: &Caller) -> Result<GetSessionOptionsResult> {
     Ok(GetSessionOptionsResult { session_options })
 }
 
-/// Ends the caller's session.
 pub(crate) async fn close(caller: &Caller) -> Result<CloseSessionResult> {
     let session = caller.open_session().await?.ok_or_else(|| {
         Error::not_found("session not found")
@@ -73,7 +71,7 @@ fn from_wire(value: Wire) -> OptionValue {
     }
 }
 
-fn to_wire(value: OptionValue) -> Wire {
+pub(crate) fn to_wire(value: OptionValue) -> Wire {
     match value {
         OptionValue::String(text) => Wire::StringValue(text),
         OptionValue::Bool(truth) => Wire::BoolValue(truth),

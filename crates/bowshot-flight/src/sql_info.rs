@@ -18,7 +18,6 @@ use bowshot_api::{About, Error, Limits, Result};
 use codes::Value;
 use std::sync::{Arc, LazyLock};
 
-/// The schema of the answer.
 pub(crate) fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
@@ -119,7 +118,6 @@ fn map_type() -> DataType {
     DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entry), false)), false)
 }
 
-/// The union members, not nullable.
 fn members() -> UnionFields {
     let words = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true)));
     UnionFields::from_fields(vec![

@@ -69,9 +69,7 @@ pub(crate) fn described(session: &dyn Session, description: &Description) -> Sch
 
 /// A resolved descriptor or ticket, with its session.
 pub(crate) enum Wanted {
-    /// A statement of a session.
     Statement(Runnable),
-    /// A metadata command, with its ticket.
     Metadata(Command, Bytes),
     /// A partition of a query that runs already.
     Query(QueryTicket),
@@ -98,7 +96,6 @@ pub(crate) async fn schema(caller: &Caller, descriptor: &FlightDescriptor) -> Re
     }
 }
 
-/// Resolves a descriptor.
 pub(crate) async fn wanted(caller: &Caller, descriptor: &FlightDescriptor) -> Result<Wanted> {
     if !is_path(descriptor) {
         return resolve(caller, TicketPayload::decode(&descriptor.cmd)?, &descriptor.cmd).await;
@@ -179,7 +176,6 @@ pub(crate) fn endpoint(ticket: Bytes, expiration_time: Option<prost_types::Times
     }
 }
 
-/// A point in time as protobuf has it.
 pub(crate) fn timestamp(time: SystemTime) -> prost_types::Timestamp {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     prost_types::Timestamp {
@@ -219,7 +215,6 @@ fn check_metadata_caller(caller: &Caller, command: &Command) -> Result<()> {
     }
 }
 
-/// The session in which a metadata command is answered.
 pub(crate) async fn metadata_session(caller: &Caller, command: &Command) -> Result<Arc<dyn Session>> {
     match command {
         Command::CommandGetSqlInfo(_) => caller.session_or_new().await,
@@ -277,7 +272,7 @@ fn table_info(session: &Arc<dyn Session>, table: &TableEntry) -> Result<FlightIn
 /// `SELECT * FROM` the table of a path.
 fn select_all(session: &Arc<dyn Session>, path: &[String]) -> Result<String> {
     let TableName { catalog, schema_name, name } = table_name(path)?;
-    let quote = quote_of(session);
+    let quote = if is_mysql(session.as_ref()) { '`' } else { '"' };
     let names: Vec<String> =
         [catalog, schema_name, Some(name)].into_iter().flatten().map(|name| quoted(&name, quote)).collect();
     Ok(format!("SELECT * FROM {}", names.join(".")))
@@ -305,10 +300,6 @@ fn no_table(path: &[String]) -> Error {
     };
     Error::invalid(problem)
         .with_hint("send a table, a schema and a table, or a catalog, a schema and a table")
-}
-
-fn quote_of(session: &Arc<dyn Session>) -> char {
-    if is_mysql(session.as_ref()) { '`' } else { '"' }
 }
 
 fn is_mysql(session: &dyn Session) -> bool {

@@ -7,7 +7,6 @@ use tonic::{Code, Status};
 
 /// Longest message in bytes after percent-encoding. Java clients read at most 8 KiB of headers.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
-/// Prefix of internal error messages.
 const INTERNAL: &str = "internal error";
 /// Message for a truncated request.
 pub(crate) const CUT_OFF: &str = "the request was cut off";

@@ -37,7 +37,6 @@ impl Source {
     }
 }
 
-/// Answers DoGet.
 pub(crate) async fn do_get<B>(caller: &Caller, body: B) -> std::result::Result<Response<FlightBody>, Status>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -57,7 +56,6 @@ where
     respond(source, caller)
 }
 
-/// Finds or starts the result of a ticket.
 pub(crate) async fn open(caller: &Caller, ticket: Bytes) -> std::result::Result<Source, Status> {
     let payload = TicketPayload::decode(&ticket).map_err(refuse)?;
     match resolve(caller, payload, &ticket).await.map_err(refuse)? {
@@ -159,7 +157,6 @@ where
         .with_hint("send one length-prefixed gRPC message"))
 }
 
-/// The message, once it is there.
 fn message(received: &[u8], longest: usize) -> Result<Option<Bytes>> {
     let Some((prefix, body)) = received.split_first_chunk::<5>() else { return Ok(None) };
     let [flag, length @ ..] = *prefix;

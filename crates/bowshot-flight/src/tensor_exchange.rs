@@ -10,7 +10,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest timeout of a round.
 const LONGEST_MS: u64 = 60 * 60 * 1000;
-/// Longest name.
 const MAX_NAME_CHARS: usize = 128;
 
 /// The exchange that a descriptor describes; `None` for other paths.

@@ -57,6 +57,11 @@ impl Port {
         Client { rpc: FlightServiceClient::new(endpoint.connect().await.unwrap()), headers: Vec::new() }
     }
 
+    async fn with_client(self) -> (Self, Client) {
+        let client = self.client().await;
+        (self, client)
+    }
+
     /// Waits until the server holds what `wanted` says.
     async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
         self.server.until(wanted).await;
@@ -165,6 +170,10 @@ fn upload(descriptor: FlightDescriptor, batches: &[RecordBatch]) -> Vec<FlightDa
         .collect();
     data[0].flight_descriptor = Some(descriptor);
     data
+}
+
+pub(crate) fn framed(message: Vec<u8>) -> Vec<u8> {
+    [vec![0], u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
 }
 
 fn numbers(values: Vec<i64>) -> RecordBatch {

@@ -15,7 +15,6 @@ use bowshot_api::{Compression, Error, QueryId, Result, Statement, SubstraitPlan}
 use bytes::Bytes;
 use prost::Message;
 
-/// Prefix of the type URL of Flight SQL's `Any` messages.
 const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
 /// Begins with a byte that no UTF-8 text and no protobuf field can begin with.
 const POLL_MAGIC: &[u8] = b"\xffbowshot.poll\x01";
@@ -30,11 +29,9 @@ pub(crate) struct QueryTicket {
     pub(crate) voucher: Bytes,
 }
 
-/// Longest signed ticket.
 const LONGEST_VOUCHER: usize = 256;
 
 impl QueryTicket {
-    /// The bytes of the Flight ticket.
     pub(crate) fn encode(self) -> Bytes {
         let mut handle = Vec::with_capacity(21 + self.voucher.len());
         handle.extend_from_slice(self.query.as_bytes());
@@ -148,7 +145,6 @@ impl TicketPayload {
     }
 }
 
-/// The plan of a command.
 pub(crate) fn substrait(plan: Option<arrow_flight::sql::SubstraitPlan>) -> Result<SubstraitPlan> {
     let plan = plan.ok_or_else(|| Error::invalid("the command has no plan").with_hint("set `plan`"))?;
     Ok(SubstraitPlan { plan: plan.plan.into(), version: plan.version })
@@ -159,7 +155,6 @@ pub(crate) fn any(bytes: &[u8]) -> Option<Any> {
     Any::decode(bytes).ok().filter(|any| any.type_url.starts_with(TYPE_URL_PREFIX))
 }
 
-/// Reads the command in an `Any`.
 pub(crate) fn command(any: Any) -> Result<Command> {
     let url = any.type_url.clone();
     match Command::try_from(any) {

@@ -9,7 +9,6 @@ use arrow_flight::sql::{
 };
 use bowshot_api::{Error, Result, TransactionEnd};
 
-/// Begins a transaction in the caller's session.
 pub(crate) async fn begin(caller: &Caller) -> Result<ActionBeginTransactionResult> {
     let session = caller.session().await?;
     let handle = TransactionHandle::new(caller, session.as_ref(), session.begin().await?);
@@ -30,7 +29,6 @@ pub(crate) async fn end(caller: &Caller, request: &ActionEndTransactionRequest) 
     handle.session(caller).await?.end(handle.transaction, end).await
 }
 
-/// Marks a point of a transaction.
 pub(crate) async fn begin_savepoint(
     caller: &Caller,
     request: &ActionBeginSavepointRequest,
@@ -42,7 +40,6 @@ pub(crate) async fn begin_savepoint(
     Ok(ActionBeginSavepointResult { savepoint_id: handle.encode() })
 }
 
-/// Forgets a savepoint or returns to it.
 pub(crate) async fn end_savepoint(caller: &Caller, request: &ActionEndSavepointRequest) -> Result<()> {
     let handle = SavepointHandle::decode(&request.savepoint_id)?;
     let end = match EndSavepoint::try_from(request.action) {

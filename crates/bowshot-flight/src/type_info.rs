@@ -9,7 +9,6 @@ use arrow_flight::sql::metadata::XdbcTypeInfoDataBuilder;
 use bowshot_api::{Error, Result};
 use rows::{TYPES, TypeRow};
 
-/// Properties of a column type for drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ColumnType {
     /// SQL name; a `type_name` of the type table.
@@ -18,7 +17,6 @@ pub(crate) struct ColumnType {
     pub(crate) precision: Option<i32>,
     /// Digits after the decimal point, of numbers and of seconds.
     pub(crate) scale: Option<i32>,
-    /// Whether comparisons are case-sensitive.
     pub(crate) case_sensitive: bool,
 }
 
@@ -35,7 +33,6 @@ pub(crate) fn answer(data_type: Option<i32>) -> Result<RecordBatch> {
     answer.map_err(|error| Error::internal("the types do not fit their table").with_source(error))
 }
 
-/// The SQL type of a column with this Arrow type.
 pub(crate) fn column_type(data_type: &DataType) -> ColumnType {
     let plain = |name, precision, scale| ColumnType { name, precision, scale, case_sensitive: false };
     match data_type {

@@ -13,7 +13,6 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tonic::Status;
 
-/// An upload in progress.
 pub(crate) trait Rows {
     /// The rows. Waits for their schema.
     ///
@@ -22,7 +21,6 @@ pub(crate) trait Rows {
     fn batches(self, max_bytes: usize) -> impl Future<Output = Result<BatchStream>> + Send;
 }
 
-/// An upload over DoPut.
 #[derive(Debug)]
 pub(crate) struct Upload {
     first: Option<FlightData>,
@@ -32,7 +30,6 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Reads the first message and its descriptor.
     pub(crate) async fn begin(messages: Messages, limits: &Limits) -> Result<(FlightDescriptor, Self)> {
         let mut upload = Self { first: None, messages, patience: limits.reader_timeout };
         let mut first = upload.message().await?.ok_or_else(|| {

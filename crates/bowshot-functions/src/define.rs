@@ -14,7 +14,6 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// A row of the table of functions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
     pub(crate) name: &'static str,
@@ -25,7 +24,6 @@ pub(crate) struct Function {
     pub(crate) body: Body,
 }
 
-/// What computes a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Body {
     /// A function of DataFusion, which stands in the table for the documentation and for further names.
@@ -60,7 +58,6 @@ pub(crate) struct Rewrite {
     pub(crate) into: fn(Vec<Expr>) -> Result<Expr>,
 }
 
-/// The type of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Gives {
     Text,

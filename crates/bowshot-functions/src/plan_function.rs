@@ -16,10 +16,8 @@ pub trait PlanFunction: Debug + Eq + Hash + Send + Sync + 'static {
     /// The name, by which plans that come from other nodes find it.
     fn name(&self) -> &'static str;
 
-    /// The type of the result for arguments of these types.
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType>;
 
-    /// The result of each row.
     fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef>;
 
     /// Whether NULL in an argument always gives NULL.
@@ -45,25 +43,19 @@ struct InPlan<F> {
 }
 
 impl<F: PlanFunction> ScalarUDFImpl for InPlan<F> {
-    fn name(&self) -> &str {
-        self.function.name()
+    bowshot_api::delegate! { function:
+        fn name(&self) -> &str;
+        fn return_type(&self, arguments: &[DataType]) -> Result<DataType>;
+        fn is_strict(&self) -> bool;
     }
 
     bowshot_api::getters!(signature: &Signature);
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.function.return_type(arguments)
-    }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<DataType> =
             arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.function.name(), self.function.return_type(&types)?, nullable)))
-    }
-
-    fn is_strict(&self) -> bool {
-        self.function.is_strict()
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {

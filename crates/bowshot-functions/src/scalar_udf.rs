@@ -13,7 +13,6 @@ use std::sync::Arc;
 pub(crate) type Takes = fn(&str, &[DataType]) -> Result<Vec<DataType>>;
 /// The field of the result; its name does not count.
 pub(crate) type Gives = fn(&str, &ReturnFieldArgs<'_>) -> Result<Field>;
-/// The rows of the result.
 pub(crate) type Runs = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 
 /// A scalar function, made from a row of a table. Two of them are the same when their names are: a name has one row.
@@ -26,7 +25,6 @@ pub(crate) struct ScalarFunction {
     runs: Runs,
 }
 
-/// A function by its row.
 pub(crate) fn udf(name: &'static str, takes: Takes, gives: Gives, runs: Runs) -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
     Arc::new(ScalarUDF::from(ScalarFunction { name, signature, takes, gives, runs }))
@@ -96,7 +94,6 @@ impl ScalarUDFImpl for ScalarFunction {
     }
 }
 
-/// Whether a type is one of text.
 pub(crate) fn text_type(of: &DataType) -> bool {
     match of {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,

@@ -51,7 +51,6 @@ impl Peer {
         Self { address, transport, auth_cache, busy, limiter, grpc_web }
     }
 
-    /// The gRPC-Web side of this connection.
     pub(crate) fn grpc_web(&self, web: &dyn GrpcWeb, cleanup: &CleanupQueue) -> Arc<dyn GrpcWebConnection> {
         let connect = || GrpcWebEnd { connection: web.connect(self.address), cleanup: cleanup.clone() };
         Arc::clone(&self.grpc_web.get_or_init(connect).connection)
@@ -61,7 +60,6 @@ impl Peer {
         self.address.to_canonical().is_loopback()
     }
 
-    /// Authenticates a request.
     async fn authenticate(&self, context: &Context, headers: &HeaderMap) -> Result<Principal> {
         let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let credentials = header.map_or(Ok(Credentials::Anonymous), Credentials::in_authorization)?;
@@ -90,7 +88,6 @@ impl Peer {
     }
 }
 
-/// Refuses credentials over cleartext.
 fn check_cleartext(context: &Context, credentials: &Credentials) -> bowshot_api::Result<()> {
     match credentials {
         _ if context.choices.cleartext => Ok(()),

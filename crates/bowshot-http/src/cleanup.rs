@@ -22,18 +22,15 @@ enum CleanupTask {
 #[derive(Debug, Clone)]
 pub(crate) struct CleanupQueue(Sender<CleanupTask>);
 
-/// The receiver of the queue.
 #[derive(Debug)]
 pub(crate) struct Waiting(Receiver<CleanupTask>);
 
-/// A queue and its receiver.
 pub(crate) fn cleanup_queue() -> (CleanupQueue, Waiting) {
     let (sender, receiver) = channel(MAX_WAITING);
     (CleanupQueue(sender), Waiting(receiver))
 }
 
 impl CleanupQueue {
-    /// Ends a session.
     pub(crate) fn close(&self, session: &Arc<dyn Session>) {
         self.leave(CleanupTask::Close(Arc::clone(session)));
     }
@@ -48,7 +45,6 @@ impl CleanupQueue {
         self.leave(CleanupTask::Undo(Arc::clone(session), lock));
     }
 
-    /// Closes the gRPC-Web side of a connection.
     pub(crate) fn end(&self, connection: Arc<dyn GrpcWebConnection>) {
         self.leave(CleanupTask::End(connection));
     }

@@ -38,13 +38,10 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECTION_LIFETIME: Duration = Duration::from_secs(600);
 /// Timeout for a response in progress when the connection is closed.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Header bytes of one request.
 const MAX_HEADER_BYTES: usize = 32 << 10;
-/// Headers of one request.
 const MAX_HEADERS: usize = 64;
 /// Header bytes of one HTTP/2 request, which counts 32 for each.
 const HEADER_LIST_SIZE: u32 = 34 << 10;
-/// Concurrent requests of one HTTP/2 connection.
 const CONCURRENT_REQUESTS: u32 = 100;
 /// Interval and timeout of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -80,7 +77,6 @@ pub async fn serve(
 struct SharedState {
     limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
-    /// Write timeout.
     timeout: Duration,
 }
 

@@ -74,7 +74,6 @@ fn serve_file(name: &str, headers: &HeaderMap) -> Response {
     response
 }
 
-/// A content hash.
 fn tag(content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);

@@ -1,9 +1,7 @@
 //! Errors that stop the front end. Errors of requests and connections never do.
 
-/// Errors of the front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The listener has no address.
     #[error("the HTTP listener has no address")]
     Listener(#[source] std::io::Error),
 }

@@ -30,16 +30,13 @@ pub trait GrpcWeb: fmt::Debug + Send + Sync {
     fn connect(&self, address: IpAddr) -> Arc<dyn GrpcWebConnection>;
 }
 
-/// Answers the calls of one connection.
 pub trait GrpcWebConnection: fmt::Debug + Send + Sync {
     /// Answers a call, or rejects it with the error of its authentication.
     fn call(&self, caller: bowshot_api::Result<Principal>, request: Request) -> BoxFuture<'static, Response>;
 
-    /// Closes the connection.
     fn end(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Answers a call.
 pub(crate) async fn call(State(context): State<Shared>, uri: Uri, request: Request) -> Result<Response> {
     let Some(web) = &context.choices.grpc_web else {
         return Ok(crate::routes::unknown_path(uri).await);
@@ -80,11 +77,8 @@ impl HttpBody for WithPermit {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    bowshot_api::delegate! { body:
+        fn is_end_stream(&self) -> bool;
+        fn size_hint(&self) -> SizeHint;
     }
 }

@@ -25,7 +25,6 @@ pub(crate) const HTTP1: &[u8] = b"http/1.1";
 /// Bytes of a client.
 pub(crate) type Stream = WithWriteTimeout<Either<TcpStream, TlsStream<TcpStream>>>;
 
-/// The transport of a connection.
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) is_encrypted: bool,
@@ -62,7 +61,6 @@ pub(crate) async fn arrive(
     Some((WithWriteTimeout::new(stream, patience), transport))
 }
 
-/// A stream with a write timeout.
 #[derive(Debug)]
 pub(crate) struct WithWriteTimeout<S> {
     stream: S,
@@ -76,7 +74,6 @@ impl<S> WithWriteTimeout<S> {
         Self { stream, patience, stalled: None }
     }
 
-    /// The outcome of a write, or a timeout.
     fn check_timeout<T>(&mut self, written: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
         if written.is_ready() || self.patience.is_zero() {
             self.stalled = None;
@@ -115,9 +112,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WithWriteTimeout<S> {
         self.check_timeout(written, context)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
+    bowshot_api::delegate! { stream: fn is_write_vectored(&self) -> bool; }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);

@@ -8,7 +8,6 @@ use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use std::sync::Arc;
 
-/// The type in which values of a type are read.
 pub(crate) fn carrier(data_type: &DataType) -> DataType {
     match data_type {
         whole if whole.is_integer() => DataType::Utf8,

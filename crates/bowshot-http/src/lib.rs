@@ -76,7 +76,6 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 /// Configuration of the front end.
 #[derive(Clone)]
 pub struct Choices {
-    /// Renders the metrics of the process.
     pub render_metrics: RenderMetrics,
     /// TLS configuration; with it, remote clients must use TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,

@@ -5,7 +5,6 @@ use axum::http::header::{ACCEPT, ACCEPT_ENCODING};
 use axum::http::{HeaderMap, StatusCode};
 use bowshot_api::Error;
 
-/// A format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -16,7 +15,6 @@ pub(crate) enum Format {
     Parquet,
 }
 
-/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coding {
     Zstd,
@@ -24,7 +22,6 @@ pub(crate) enum Coding {
 }
 
 impl Coding {
-    /// The name in `content-encoding`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Zstd => "zstd",
@@ -46,7 +43,6 @@ impl Coding {
     }
 }
 
-/// The format and coding of a response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResponseFormat {
     pub(crate) format: Format,
@@ -55,7 +51,6 @@ pub(crate) struct ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// Negotiates the format.
     pub(crate) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self> {
         let format = Format::wanted(headers, format)?;
         let is_text = matches!(format, Format::Json | Format::Lines | Format::Csv);
@@ -73,7 +68,6 @@ const FORMATS: &[(&str, &str, Format)] = &[
     ("parquet", "application/vnd.apache.parquet", Format::Parquet),
 ];
 
-/// Other names of media types.
 const ALIASES: &[(&str, Format)] = &[
     ("application/ndjson", Format::Lines),
     ("application/jsonl", Format::Lines),
@@ -81,7 +75,6 @@ const ALIASES: &[(&str, Format)] = &[
 ];
 
 impl Format {
-    /// The `content-type` of a response.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv; charset=utf-8; header=present",

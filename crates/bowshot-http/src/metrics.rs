@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use bowshot_api::ServerStatus;
 use std::fmt::Write as _;
 
-/// A gauge of the server's status.
 type Gauge = (&'static str, &'static str, fn(&ServerStatus) -> u64);
 
 /// Name, description and value of every gauge of the server.

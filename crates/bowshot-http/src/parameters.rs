@@ -116,7 +116,6 @@ fn is_binary(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether a string is a UUID, by its hyphens.
 fn is_uuid(wanted: &DataType, text: &str) -> bool {
     *wanted == DataType::FixedSizeBinary(16) && text.contains('-')
 }

@@ -1,5 +1,6 @@
 //! Process statistics from `/proc`, under the usual Prometheus names. Other systems than Linux have none.
 
+use bowshot_ipc::os::proc_bytes;
 use std::fs;
 
 /// Process statistics; `None` where not available.
@@ -23,16 +24,12 @@ impl Process {
             open_fds: fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|entries| (entries.count() as u64).saturating_sub(1)),
-            resident_bytes: fs::read_to_string("/proc/self/status").ok().and_then(|text| resident(&text)),
+            resident_bytes: fs::read_to_string("/proc/self/status")
+                .ok()
+                .and_then(|text| proc_bytes(&text, "VmRSS:")),
             cpu_seconds: fs::read_to_string("/proc/self/stat").ok().and_then(|text| cpu_seconds(&text)),
         }
     }
-}
-
-fn resident(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 fn cpu_seconds(stat: &str) -> Option<f64> {
@@ -50,8 +47,9 @@ mod tests {
 
     #[test]
     fn proc_files_are_read_as_the_kernel_writes_them() {
-        assert_eq!(resident("VmHWM:\t  9000 kB\nVmRSS:\t    8192 kB\nRssAnon:\t 1 kB\n"), Some(8 << 20));
-        assert_eq!(resident("VmRSS:\tmany"), None);
+        let status = "VmHWM:\t  9000 kB\nVmRSS:\t    8192 kB\nRssAnon:\t 1 kB\n";
+        assert_eq!(proc_bytes(status, "VmRSS:"), Some(8 << 20));
+        assert_eq!(proc_bytes("VmRSS:\tmany", "VmRSS:"), None);
         let stat = "4711 (bow) shot) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 9 0 100 1 2";
         assert_eq!(cpu_seconds(stat), Some(3.0));
         assert_eq!(cpu_seconds("4711 (bowshot) S 1 2"), None);

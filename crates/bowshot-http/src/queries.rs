@@ -10,7 +10,6 @@ use bowshot_api::{CancelOutcome, Error, ErrorKind, QueryId};
 use serde_json::json;
 use std::time::Duration;
 
-/// Parses a query id.
 pub(crate) fn read(id: &str) -> Result<QueryId> {
     QueryId::parse(id).ok_or_else(|| {
         Error::invalid("invalid query id")

@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Timeout of a body that is read as a whole.
 const WHOLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Limits for draining an unwanted body: clients that send before they read would otherwise not see the response.
 const LEFTOVER_BYTES: usize = 64 << 20;
@@ -77,7 +76,6 @@ fn broken(error: &axum::Error) -> Error {
     Error::new(ErrorKind::Cancelled, "the request was cut off")
 }
 
-/// Drains a body within the limits.
 async fn drain(mut pieces: BodyDataStream) {
     let all = async {
         let mut left = LEFTOVER_BYTES;
@@ -92,7 +90,6 @@ async fn drain(mut pieces: BodyDataStream) {
     _ = timeout(LEFTOVER_TIMEOUT, all).await;
 }
 
-/// A streamed body.
 #[derive(Debug)]
 pub(crate) struct Upload {
     /// Away when it is dropped.

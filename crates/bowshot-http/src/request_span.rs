@@ -9,7 +9,6 @@ use tracing::Instrument;
 /// Traced routes: span names contain no table names or ids.
 const TRACED: [&str; 5] = ["/v1/sql", "/v1/sessions", "/v1/queries", "/v1/tables", crate::MCP_PATH];
 
-/// Runs a request within its span.
 pub(crate) async fn with_request_span(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_of =

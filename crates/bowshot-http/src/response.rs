@@ -26,16 +26,17 @@ const HELD_BYTES: usize = 64 << 10;
 /// Longest time of that.
 const HELD_TIME: Duration = Duration::from_millis(250);
 
-/// The outcome of a statement.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Rows to read.
     Rows(Box<Answer>),
     /// An effect, with affected rows if known, and notices.
-    Effect { query: Option<QueryId>, affected: Option<u64>, notices: Vec<String> },
+    Effect {
+        query: Option<QueryId>,
+        affected: Option<u64>,
+        notices: Vec<String>,
+    },
 }
 
-/// The response of a request.
 pub(crate) async fn respond(
     mut scope: SessionScope,
     outcome: Outcome,
@@ -91,7 +92,6 @@ fn effect(
     Ok(response)
 }
 
-/// An empty result.
 fn empty_answer(query: Option<QueryId>) -> Answer {
     Answer {
         query: query.unwrap_or_else(QueryId::random),
@@ -163,7 +163,6 @@ struct ResponseStream {
     range: RowRange,
     next_partition: usize,
     rows: Option<BatchStream>,
-    /// A prefetched batch.
     ahead: Option<RecordBatch>,
     /// `None` while it runs on another thread.
     encoder: Option<Box<dyn Encoder>>,
@@ -250,21 +249,16 @@ impl ResponseStream {
         }
     }
 
-    /// The next batch of the range.
     async fn batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
         while !self.range.is_over() {
-            let Some(batch) = self.next_batch().await? else { return Ok(None) };
+            self.arrives(None).await?;
+            let Some(batch) = self.ahead.take() else { return Ok(None) };
             if let Some(batch) = self.range.cut(batch) {
                 return Ok(Some(batch));
             }
         }
         self.rows = None;
         Ok(None)
-    }
-
-    async fn next_batch(&mut self) -> bowshot_api::Result<Option<RecordBatch>> {
-        self.arrives(None).await?;
-        Ok(self.ahead.take())
     }
 
     /// Waits for the next batch or the end; returns whether it arrived in time.

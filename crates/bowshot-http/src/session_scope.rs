@@ -36,7 +36,6 @@ pub(crate) struct SessionScope {
     pub(crate) is_own: bool,
     /// Whether an implicit transaction may be open.
     has_implicit: AtomicBool,
-    /// The lock on a shared session.
     lock: Option<SessionLock>,
     cleanup: CleanupQueue,
     _permit: RequestPermit,
@@ -112,12 +111,10 @@ impl SessionScope {
         Ok(())
     }
 
-    /// Releases the lock.
     pub(crate) fn unlock(&mut self) {
         self.lock = None;
     }
 
-    /// Prepares a statement.
     pub(crate) async fn prepare(&self, sql: &str) -> Result<(Prepared, bowshot_api::Description)> {
         let prepared = self.while_used(self.session.prepare(sql, None)).await?;
         let (session, cleanup) = (Arc::clone(&self.session), self.cleanup.clone());

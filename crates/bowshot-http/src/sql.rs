@@ -42,7 +42,6 @@ pub(crate) async fn run(
     response::respond(scope, outcome, format, RowRange::default()).await
 }
 
-/// The error of a query string that was not understood.
 pub(crate) fn invalid_query_string(error: &axum::extract::rejection::QueryRejection) -> Failure {
     Error::invalid(format!("invalid query string: {}", error.body_text())).into()
 }
@@ -104,7 +103,6 @@ async fn run_statements(
     started.map_err(|failure| failure.placed(last, before))
 }
 
-/// Finds the offsets of statements in their script.
 struct StatementOffsets<'a> {
     sql: &'a str,
     end: usize,

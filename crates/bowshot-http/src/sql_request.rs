@@ -26,7 +26,6 @@ pub(crate) struct SqlRequest {
     pub(crate) options: SessionOptions,
 }
 
-/// Values of the parameters of a statement.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Parameters {
@@ -126,7 +125,6 @@ pub(crate) fn check_values(bytes: &[u8]) -> bowshot_api::Result<()> {
         .with_hint("send the rows to `/v1/tables/{name}`"))
 }
 
-/// The media type of the body, if stated.
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media = text.map(|text| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());

@@ -68,7 +68,6 @@ impl Failure {
         Self { position, ..self }
     }
 
-    /// The JSON body.
     pub(crate) fn object(&self) -> Value {
         let message = match self.error.kind() {
             ErrorKind::Internal => {
@@ -112,7 +111,6 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An error as the answer to a request.
 pub(crate) fn answer(error: Error) -> Response {
     Failure::from(error).into_response()
 }

@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
 
-/// Query parameters of a range of rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowsQuery {

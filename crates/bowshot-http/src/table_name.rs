@@ -76,7 +76,6 @@ fn quoted(name: &str, quote: char) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &twice))
 }
 
-/// The value of a string option.
 pub(crate) fn option(session: &dyn Session, wanted: &str) -> String {
     if let Some(OptionValue::String(text)) = session.option(wanted) { text } else { String::new() }
 }

@@ -26,7 +26,6 @@ pub(crate) struct TableFilters {
     name: Option<String>,
 }
 
-/// Query parameters of a table's rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowsQuery {
@@ -86,7 +85,6 @@ pub(crate) async fn describe(
     Ok(json_response(StatusCode::OK, &body))
 }
 
-/// Finds a table with its columns.
 pub(crate) async fn find(session: &dyn Session, name: &TableName) -> bowshot_api::Result<Option<TableEntry>> {
     let catalog = name.catalog.clone().unwrap_or_else(|| option(session, "catalog"));
     let schema = name.schema_name.clone().unwrap_or_else(|| option(session, "schema"));

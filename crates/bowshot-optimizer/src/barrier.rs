@@ -10,7 +10,6 @@ use std::fmt;
 use std::sync::Arc;
 
 type Plan = Arc<dyn ExecutionPlan>;
-/// Puts barriers around one operator of a plan, or leaves it as it is.
 type Put = fn(Plan) -> Result<Transformed<Plan>>;
 
 /// The rules, those of these names kept from operators that `put` puts barriers around.
@@ -51,7 +50,6 @@ impl Barrier {
         Arc::new(Self { input, says: Says::Rows(rows) })
     }
 
-    /// The plan without barriers.
     pub(super) fn lifted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             Ok(match node.downcast_ref::<Self>() {
@@ -86,19 +84,16 @@ impl ExecutionPlan for Barrier {
         "Barrier"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+    bowshot_api::delegate! { input:
+        fn properties(&self) -> &Arc<PlanProperties>;
+        fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream>;
     }
 
     crate::one_input!(input, |plan, input| Self { input, says: plan.says });
 
-    crate::one_input::statistics_of_input!(|barrier, input| match barrier.says {
+    crate::statistics_of_input!(|barrier, input| match barrier.says {
         Says::OfInput => Arc::clone(input),
         Says::Nothing => Arc::new(Statistics::new_unknown(&barrier.schema())),
         Says::Rows(rows) => Arc::new(with_row_count(input, rows)),
     });
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
 }

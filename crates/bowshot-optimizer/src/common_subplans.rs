@@ -8,7 +8,7 @@ use datafusion::common::extensions_options;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Extension, Filter, Join, LogicalPlan, Projection, SortExpr, SubqueryAlias, TableScan,
+    Aggregate, Expr, Filter, Join, LogicalPlan, Projection, SortExpr, SubqueryAlias, TableScan,
     TableScanBuilder, TableSource, Window,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -40,13 +40,9 @@ impl ConfigExtension for SharedWork {
 
 /// The key of [`SharedWork::subplans`] among the engine's options.
 pub const SESSION_SUBPLANS: &str = "bowshot_shared_work.subplans";
-/// The same of [`SharedWork::grouping_sets`].
 pub const SESSION_GROUPING_SETS: &str = "bowshot_shared_work.grouping_sets";
-/// The same of [`SharedWork::eager_aggregation`].
 pub const SESSION_EAGER_AGGREGATION: &str = "bowshot_shared_work.eager_aggregation";
-/// The same of [`SharedWork::ranked_windows`].
 pub const SESSION_RANKED_WINDOWS: &str = "bowshot_shared_work.ranked_windows";
-/// The same of [`SharedWork::hashed_windows`].
 pub const SESSION_HASHED_WINDOWS: &str = "bowshot_shared_work.hashed_windows";
 
 /// The optimized plan with each of its equal parts computed once, or `None` if it has none.
@@ -186,13 +182,11 @@ impl Parts {
                 .map_subqueries(|query| self.replaced(query, &within))?
                 .transform_sibling(|input| input.map_children(|child| self.replaced(child, &within)))?;
             let once = ComputedOnce::equal_part(number, input.data);
-            let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             Ok(Transformed::new(with_columns(once, node.schema())?, true, TreeNodeRecursion::Jump))
         })
     }
 }
 
-/// The columns of one reader.
 pub(crate) fn with_columns(once: LogicalPlan, wanted: &DFSchemaRef) -> Result<LogicalPlan> {
     let same = once
         .schema()

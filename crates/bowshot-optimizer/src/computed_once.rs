@@ -42,8 +42,8 @@ impl ComputedOnce {
     }
 
     /// One reader of a part that others have too, under the same number. Its rows come in any order.
-    pub(crate) fn equal_part(number: u64, input: LogicalPlan) -> Self {
-        Self { number, input, in_order: false }
+    pub(crate) fn equal_part(number: u64, input: LogicalPlan) -> LogicalPlan {
+        LogicalPlan::Extension(Extension { node: Arc::new(Self { number, input, in_order: false }) })
     }
 
     /// A number that no other query of the process has.
@@ -69,9 +69,7 @@ impl UserDefinedLogicalNodeCore for ComputedOnce {
         vec![&self.input]
     }
 
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
-    }
+    bowshot_api::delegate! { input: fn schema(&self) -> &DFSchemaRef; }
 
     fn expressions(&self) -> Vec<Expr> {
         Vec::new()

@@ -28,7 +28,6 @@ pub(super) fn nothing_constant_of_parts() -> Rule {
     node_rule("NothingConstantOfParts", nothing_constant)
 }
 
-/// The rules, with this one behind that which brings constants.
 pub(super) fn behind_filters(rules: Vec<Rule>) -> Vec<Rule> {
     behind(rules, BRINGS_CONSTANTS, nothing_constant_of_parts)
 }

@@ -68,12 +68,10 @@ impl DropOrdering {
         .data()
     }
 
-    /// What one forgets, if a plan is one.
     pub fn forgotten(plan: &dyn ExecutionPlan) -> Option<Dropped> {
         plan.downcast_ref::<Self>().map(|one| one.forgotten)
     }
 
-    /// One that forgets this.
     pub fn of(input: Arc<dyn ExecutionPlan>, forgotten: Dropped) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self::before(input, forgotten))
     }
@@ -118,7 +116,7 @@ impl ExecutionPlan for DropOrdering {
         vec![false]
     }
 
-    crate::one_input::statistics_of_input!(|plan, input| match plan.forgotten {
+    crate::statistics_of_input!(|plan, input| match plan.forgotten {
         Dropped::All => {
             let num_rows = input.num_rows.to_inexact();
             Arc::new(Statistics { num_rows, ..Statistics::new_unknown(&plan.schema()) })

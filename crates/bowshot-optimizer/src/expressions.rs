@@ -46,12 +46,17 @@ pub(super) fn in_node(
     if *changed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
 }
 
+/// Whether an operator compares two values.
+pub(super) fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
 /// Whether it only passes columns on.
 fn has_no_expressions(node: &LogicalPlan) -> Result<bool> {
     Ok(!any_expression(node, |expr| Ok(!matches!(expr, Expr::Column(_))))?)
 }
 
-/// Whether one of the expressions of a node, not of its inputs, is so.
 pub(super) fn any_expression(node: &LogicalPlan, is: impl Fn(&Expr) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
@@ -61,7 +66,6 @@ pub(super) fn any_expression(node: &LogicalPlan, is: impl Fn(&Expr) -> Result<bo
     Ok(found)
 }
 
-/// Whether one of the nodes of a plan, or of its subqueries, is so.
 pub(super) fn any_node(plan: &LogicalPlan, is: impl Fn(&LogicalPlan) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

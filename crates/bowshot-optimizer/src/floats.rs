@@ -63,7 +63,6 @@ pub fn extreme(function: &AggregateUDF) -> Option<bool> {
     function.inner().downcast_ref::<Extreme>().map(|extreme| extreme.greatest)
 }
 
-/// That function.
 pub fn extreme_of(greatest: bool) -> Arc<AggregateUDF> {
     let of = if greatest { max_udaf() } else { min_udaf() };
     Arc::new(AggregateUDF::from(Extreme { greatest, of }))
@@ -79,12 +78,9 @@ struct Extreme {
 impl AggregateUDFImpl for Extreme {
     bowshot_functions::stock_methods!(of: name, signature, return_type);
 
-    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.of.accumulator(arguments)
-    }
-
-    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        self.of.state_fields(arguments)
+    bowshot_api::delegate! { of:
+        fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>>;
+        fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>>;
     }
 
     fn groups_accumulator_supported(&self, _arguments: AccumulatorArgs<'_>) -> bool {

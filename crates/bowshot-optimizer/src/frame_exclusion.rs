@@ -55,7 +55,6 @@ fn without_mark(call: &mut WindowFunction) -> Result<bool> {
     Ok(true)
 }
 
-/// What is left out of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Excluded {
     Row,
@@ -63,7 +62,6 @@ enum Excluded {
     Ties,
 }
 
-/// What a mark says.
 fn marked(key: &Expr) -> Option<Excluded> {
     let Expr::ScalarFunction(call) = key else { return None };
     let [Expr::Literal(what, _)] = call.args.as_slice() else { return None };

@@ -9,7 +9,7 @@ use crate::merged_rows::{families, merge, never_fails};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan, TableScan};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, TableScan};
 use std::sync::Arc;
 
 /// Readers up to which groups are put together: each of them looks at all groups.
@@ -84,7 +84,6 @@ impl Groups {
         Some(Self { number: ComputedOnce::next_number(), plan: rows.plan, readers })
     }
 
-    /// The tables that are read.
     pub fn scans(&self) -> Vec<Scanned> {
         let mut members = self.readers.iter().map(|(member, _)| {
             let mut found = Vec::new();
@@ -114,7 +113,6 @@ impl Groups {
                 continue;
             }
             let once = ComputedOnce::equal_part(self.number, self.plan.clone());
-            let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             let groups = match chosen {
                 Some(chosen) => LogicalPlan::Filter(Filter::try_new(chosen.clone(), Arc::new(once))?),
                 None => once,

@@ -8,7 +8,7 @@ use crate::merged_rows::{all, families, merge, never_fails};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Aggregate, Expr, Extension, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use std::sync::Arc;
 
 /// Functions up to which totals are put together: each of them looks at all rows.
@@ -58,7 +58,6 @@ fn filtered(expr: &Expr, conditions: &[Expr]) -> Option<Expr> {
     Some(Expr::AggregateFunction(call))
 }
 
-/// Totals that are computed together.
 struct Totals {
     number: u64,
     plan: LogicalPlan,
@@ -114,7 +113,6 @@ impl Totals {
                 continue;
             }
             let once = ComputedOnce::equal_part(self.number, self.plan.clone());
-            let once = LogicalPlan::Extension(Extension { node: Arc::new(once) });
             let schema = Arc::clone(once.schema());
             let chosen = node.schema().iter().zip(columns).map(|((qualifier, field), at)| {
                 let column = Expr::Column(Column::from(schema.qualified_field(*at)));

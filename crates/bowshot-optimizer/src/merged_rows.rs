@@ -1,12 +1,12 @@
 //! The rows of several parts of a plan that differ in conditions and in columns alone, as one plan with the conditions of each.
 
 use crate::common_subplans::{MAX_NODES, have_same_tables, merged, union};
+use crate::expressions::is_comparison;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, Result, plan_err};
 use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Join, LogicalPlan, Operator, Projection, SubqueryAlias, TableScan,
-    TableScanBuilder, Union,
+    Aggregate, Expr, Filter, Join, LogicalPlan, Projection, SubqueryAlias, TableScan, TableScanBuilder, Union,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -346,19 +346,7 @@ pub(crate) fn never_fails(condition: &Expr) -> bool {
             | Expr::Not(_)
             | Expr::IsNull(_)
             | Expr::IsNotNull(_) => false,
-            Expr::BinaryExpr(binary) => !matches!(
-                binary.op,
-                Operator::And
-                    | Operator::Or
-                    | Operator::Eq
-                    | Operator::NotEq
-                    | Operator::Lt
-                    | Operator::LtEq
-                    | Operator::Gt
-                    | Operator::GtEq
-                    | Operator::IsDistinctFrom
-                    | Operator::IsNotDistinctFrom
-            ),
+            Expr::BinaryExpr(binary) => !binary.op.is_logic_operator() && !is_comparison(binary.op),
             _ => true,
         })
     });

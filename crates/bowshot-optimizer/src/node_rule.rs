@@ -17,16 +17,13 @@ use std::sync::Arc;
 
 pub(super) type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// What a rule makes of a plan.
 type Optimized = Result<Arc<dyn ExecutionPlan>>;
 
 /// What comes in the place of an operator, if anything.
 pub(super) type Replacement = Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// Makes the replacement of an operator.
 pub(super) type Change = fn(&Arc<dyn ExecutionPlan>, &ConfigOptions) -> Replacement;
 
-/// A rule that a function is.
 struct FunctionRule<F> {
     name: String,
     checks_schema: bool,
@@ -54,7 +51,6 @@ where
     }
 }
 
-/// The rule with this name that a function is.
 pub(super) fn plan_rule(
     name: &str,
     optimize: impl Fn(Arc<dyn ExecutionPlan>, &ConfigOptions) -> Optimized + Send + Sync + 'static,
@@ -105,7 +101,6 @@ pub(super) fn behind(rules: Vec<Rule>, name: &str, other: fn() -> Rule) -> Vec<R
 
 type Changed = Result<Transformed<Arc<dyn PhysicalExpr>>>;
 
-/// The projection with changed expressions, if any is.
 pub(super) fn change_projection(
     projection: &ProjectionExec,
     change: impl Fn(Arc<dyn PhysicalExpr>, &Schema) -> Changed,

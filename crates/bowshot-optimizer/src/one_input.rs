@@ -1,6 +1,7 @@
 //! What operators with one input have in common.
 
 /// The methods about the statistics of such an operator, which are made of those of its input.
+#[macro_export]
 macro_rules! statistics_of_input {
     (|$plan:ident, $input:ident| $statistics:expr) => {
         fn child_stats_requests(
@@ -23,7 +24,6 @@ macro_rules! statistics_of_input {
         }
     };
 }
-pub(crate) use statistics_of_input;
 
 /// The methods about the input and the expressions of such an operator: the field that the input is in, the operator with another one, and
 /// the expressions that it computes, if it has any.

@@ -1,5 +1,6 @@
 //! Physical expressions that are judged elsewhere than where the query has them: which may be, and how they find their columns there.
 
+use super::expressions::is_comparison;
 use super::operators;
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
@@ -62,17 +63,7 @@ pub(crate) fn never_fails(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -
             Operator::Plus | Operator::Minus | Operator::Multiply => {
                 expression.data_type(schema).is_ok_and(|of| holds_all_results(&of))
             }
-            op => matches!(
-                op,
-                Operator::Eq
-                    | Operator::NotEq
-                    | Operator::Lt
-                    | Operator::LtEq
-                    | Operator::Gt
-                    | Operator::GtEq
-                    | Operator::IsDistinctFrom
-                    | Operator::IsNotDistinctFrom
-            ),
+            op => is_comparison(*op),
         }
     } else if let Some(cast) = expression.downcast_ref::<CastExpr>() {
         let from = cast.expr().data_type(schema);

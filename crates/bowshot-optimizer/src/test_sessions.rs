@@ -2,6 +2,7 @@
 
 use crate::computed_once::ComputedOnce;
 use crate::node_rule::Rule;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -10,6 +11,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::displayable;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn session(config: SessionConfig, rules: Vec<Rule>) -> SessionContext {
@@ -20,6 +22,17 @@ pub(crate) fn session(config: SessionConfig, rules: Vec<Rule>) -> SessionContext
 pub(crate) async fn physical_plan(context: &SessionContext, sql: &str) -> String {
     let plan = context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     displayable(plan.as_ref()).indent(false).to_string()
+}
+
+/// A table in a Parquet file, which has statistics of its values; in memory there are none.
+pub(crate) async fn register_file(context: &SessionContext, folder: &Path, name: &str, batch: RecordBatch) {
+    let path = folder.join(format!("{name}.parquet"));
+    let path = path.to_str().expect("text");
+    if !std::fs::exists(path).expect("folder") {
+        let frame = context.read_batch(batch).expect("rows");
+        frame.write_parquet(path, Default::default(), None).await.expect("file");
+    }
+    context.register_parquet(name, path, Default::default()).await.expect("table");
 }
 
 /// The rows, in the order of their texts.

@@ -24,12 +24,9 @@ pub(super) fn wrapped(inner: Rule, rewrite: Rewrite) -> Rule {
 }
 
 impl OptimizerRule for WrappedRule {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.inner.apply_order()
+    bowshot_api::delegate! { inner:
+        fn name(&self) -> &str;
+        fn apply_order(&self) -> Option<ApplyOrder>;
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {

@@ -49,7 +49,6 @@ pub(crate) fn column(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(if is_plain(column.data_type()) { rows } else { unshared(rows)? }))
 }
 
-/// The array with all its buffers copied.
 fn unshared(data: ArrayData) -> Result<ArrayData> {
     let own = |buffer: &Buffer| Buffer::from(buffer.as_slice());
     let nulls = data.nulls().map(|nulls| {

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Weak};
 
-/// Digests of schemas by address.
 type Digests = HashMap<usize, (Weak<Schema>, u64)>;
 
 /// Most cached digests of schemas.
@@ -23,18 +22,14 @@ const MAX_KNOWN: usize = 1_024;
 /// Where tables are found.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
-    /// Tables of files.
     pub(crate) main: Arc<dyn SchemaProvider>,
-    /// Our own tables.
     pub(crate) tables: Arc<TableStore>,
 }
 
-/// A table with its key.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) key: TableKey,
     pub(crate) provider: Arc<dyn TableProvider>,
-    /// The state of one of our tables.
     pub(crate) table: Option<Arc<Table>>,
 }
 
@@ -121,7 +116,6 @@ fn committed(table: &Table, name: &ResolvedTableReference, newest: &Snapshot) ->
     Some(TableName { catalog: name.catalog, schema: name.schema, table: name.name })
 }
 
-/// The contents of one of our tables.
 pub(crate) fn own(table: &Table) -> Content {
     Content::Own {
         id: table.id().to_string(),

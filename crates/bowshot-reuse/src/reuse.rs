@@ -17,7 +17,6 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct ReuseConfig {
     pub joins: JoinCacheConfig,
-    /// The cache of whole results.
     pub results: ResultCacheConfig,
 }
 
@@ -41,7 +40,6 @@ pub fn start(
     Ok(engine)
 }
 
-/// Those that are on.
 #[derive(Debug)]
 pub(crate) struct Caches {
     pub(crate) joins: Option<Joins>,

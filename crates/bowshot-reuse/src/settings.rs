@@ -10,7 +10,6 @@ const DIALECT: &str = "dialect=";
 /// Prefix of the time zone, behind the dialect.
 const TIME_ZONE: &str = " zone=";
 
-/// Whether the session of this state uses the join cache.
 pub(crate) fn joins_are_on(state: &SessionState) -> bool {
     of_session(state).is_none_or(|session| session.enabled)
 }
@@ -20,7 +19,6 @@ pub(crate) fn results_are_on(state: &SessionState) -> bool {
     of_session(state).is_none_or(|session| session.results)
 }
 
-/// The cache settings of a session.
 pub(crate) fn of_session(state: &SessionState) -> Option<&SessionCache> {
     state.config_options().extensions.get::<SessionCache>()
 }
@@ -33,7 +31,6 @@ pub(crate) fn meaning(state: &SessionState) -> String {
     format!("{DIALECT}{}{}", options.sql_parser.dialect, zone.collect::<String>())
 }
 
-/// The options for these settings.
 pub(crate) fn in_settings(options: &Arc<ConfigOptions>, settings: &str) -> Arc<ConfigOptions> {
     let settings = settings.strip_prefix(DIALECT).unwrap_or_default();
     let (dialect, zone) =

@@ -18,7 +18,6 @@ const WORDS: [&str; 22] = [
     "drop", "truncate", "grant", "revoke", "show", "describe", "explain", "set", "attach", "call", "refresh",
 ];
 
-/// Describes the metrics; call it before they are counted.
 pub(crate) fn describe() {
     metrics::describe_counter!(DECISIONS, "Access decisions on statements, by first keyword.");
     metrics::describe_counter!(LOGINS, "Login attempts, by scheme and outcome.");

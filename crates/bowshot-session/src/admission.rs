@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 /// Paused statements per slot.
 const PAUSED: usize = 4;
 
-/// Admission control.
 #[derive(Debug)]
 pub(crate) struct Admission {
     queue: Arc<WaitQueue>,

@@ -24,13 +24,11 @@ use tokio::sync::OwnedMutexGuard;
 /// Open cursors of one session: each may hold a full buffer of rows.
 const MAX_OPEN: usize = 100;
 
-/// The cursors of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors(Mutex<HashMap<String, Cursor>>);
 
 #[derive(Debug)]
 struct Cursor {
-    /// Its query.
     sql: Arc<str>,
     schema: SchemaRef,
     /// The transaction that closes it; for WITH HOLD, the one whose rollback does.
@@ -44,13 +42,11 @@ struct Cursor {
     rows: Arc<tokio::sync::Mutex<Option<Rows>>>,
 }
 
-/// The unread rows.
 #[derive(Debug)]
 struct Rows {
     query: Arc<QueryResult>,
     /// `None` after the last batch.
     stream: Option<BatchStream>,
-    /// The rest of the last batch.
     rest: Option<RecordBatch>,
     /// Whether it is on a row, which FETCH 0 returns again.
     is_on_row: bool,
@@ -113,7 +109,7 @@ async fn declare(
     let query = session.server().results.find(session.owner(), answer.query)?;
     // Attach now: a result without a reader expires.
     let stream = Some(session.server().read(&query, 0)?);
-    query.mark_read_by_cursor();
+    query.exempt_from_drain();
     query::admit(session, context.live).await?;
     context.live.set_state(State::Running);
     let rows = Arc::new(tokio::sync::Mutex::new(Some(Rows { query, stream, rest: None, is_on_row: false })));
@@ -189,7 +185,6 @@ impl Cursors {
         }
     }
 
-    /// All cursors, sorted by name.
     pub(crate) fn list(&self) -> Vec<OpenCursor> {
         let open = self.lock();
         let mut listed: Vec<OpenCursor> = open

@@ -6,7 +6,6 @@ use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type, RunEndIndexTyp
 use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Result};
 
-/// Decoded bytes of one batch.
 const MAX_BYTES: u64 = 1 << 30;
 /// Rows of one batch; each costs something however small.
 const MAX_ROWS: usize = 1 << 27;

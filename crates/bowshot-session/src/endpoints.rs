@@ -25,7 +25,6 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// Endpoints of a node, ended ones included.
 const MOST: usize = 10_000;
 
-/// The endpoints of this node.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     accounts: Arc<Accounts>,
@@ -44,7 +43,6 @@ impl Endpoints {
         self.all.lock().values().filter(|endpoint| endpoint.ended_at().is_none()).count()
     }
 
-    /// Fails all endpoints at the end of a drain.
     pub(crate) fn fail_all(&self) {
         let all: Vec<Arc<Endpoint>> = self.all.lock().values().map(Arc::clone).collect();
         for endpoint in all {
@@ -96,7 +94,6 @@ impl EndpointStore for Endpoints {
     }
 }
 
-/// The end of an endpoint.
 #[derive(Debug)]
 struct End {
     at: Instant,
@@ -131,10 +128,8 @@ impl Endpoint {
 
     fn check(&self) -> Result<()> {
         let end = self.end.borrow().clone();
-        match end.as_ref().and_then(|end| end.error.as_ref()) {
-            Some(error) => Err(error.duplicate()),
-            None => Ok(()),
-        }
+        let error = end.as_ref().and_then(|end| end.error.as_ref());
+        error.map_or(Ok(()), |error| Err(error.duplicate()))
     }
 }
 

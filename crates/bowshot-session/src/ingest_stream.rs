@@ -36,7 +36,6 @@ fn taken(batch: RecordBatch, live: &Weak<RunningStatement>) -> Result<RecordBatc
     Ok(batch)
 }
 
-/// A statement that waits for rows.
 struct WaitGuard<'a>(&'a Weak<RunningStatement>);
 
 impl<'a> WaitGuard<'a> {

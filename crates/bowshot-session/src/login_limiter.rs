@@ -55,7 +55,6 @@ pub(crate) struct LoginLimiter {
     attempts: Mutex<Attempts>,
 }
 
-/// The logins of one network.
 #[derive(Debug)]
 struct Queue {
     waiting: Semaphore,

@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The parameter of the isolation level.
 pub(crate) const ISOLATION: &str = "transaction_isolation";
 /// PostgreSQL's parameter for the isolation of later transactions.
 pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
@@ -29,10 +28,8 @@ pub(crate) const DEFAULT_ISOLATION: &str = "default_transaction_isolation";
 /// How long statements of MySQL's dialect wait for a lock.
 const LOCK_SECONDS: u64 = 50;
 
-/// Longest query tag, in characters.
 const TAG_CHARS: usize = 256;
 
-/// Current options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     pub(crate) catalog: String,
@@ -67,7 +64,6 @@ pub(crate) fn default_isolation(dialect: &str) -> Option<&'static str> {
     matches!(dialect, "postgres" | "postgresql").then_some("read committed")
 }
 
-/// An engine setting: key and value.
 pub(crate) type EngineSetting = (&'static str, String);
 
 impl Options {
@@ -171,18 +167,15 @@ impl Options {
         Ok(self.engine_setting(option.name))
     }
 
-    /// The options that name resolution depends on.
     pub(crate) fn names(&self) -> [&str; 3] {
         [&self.catalog, &self.schema, &self.search_path]
     }
 
-    /// All engine settings of these options.
     pub(crate) fn engine_settings(&self) -> Vec<EngineSetting> {
         let settings = SESSION_OPTIONS.iter().filter_map(|option| self.engine_setting(option.name));
         settings.chain([(SESSION_SEARCH_PATH, self.search_path.clone())]).collect()
     }
 
-    /// The engine setting that follows an option, if there is one.
     fn engine_setting(&self, option: &str) -> Option<EngineSetting> {
         Some(match option {
             "catalog" => ("datafusion.catalog.default_catalog", self.catalog.clone()),
@@ -211,7 +204,6 @@ impl Options {
         Some(Language { catalog: self.catalog.clone(), schema: self.schema.clone(), dialect })
     }
 
-    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         let chosen = self.parameters.get(ISOLATION).map(String::as_str);
         match chosen.or_else(|| default_isolation(&self.dialect)) {
@@ -233,7 +225,6 @@ impl Options {
         number("lock_timeout").filter(|limit| *limit > 0).map(Duration::from_millis)
     }
 
-    /// Sets or resets a parameter.
     fn keep(
         &mut self,
         parameter: &'static CompatibilityParameter,
@@ -256,7 +247,6 @@ impl Options {
         Ok(())
     }
 
-    /// All options with their values.
     pub(crate) fn list(&self) -> Vec<(String, OptionValue)> {
         let named = |option: &SessionOption| Some((option.name.to_owned(), self.value(option.name)?));
         SESSION_OPTIONS.iter().filter_map(named).collect()
@@ -313,7 +303,6 @@ pub(crate) struct Defaults {
     pub(crate) dialect: String,
 }
 
-/// The engine's name of a dialect.
 fn engine_dialect(name: &str) -> Option<String> {
     bowshot_engine::parser_dialect(name).map(|dialect| dialect.to_string())
 }
@@ -324,7 +313,7 @@ fn put<T>(slot: &mut T, default: T, given: Option<&str>, read: impl FnOnce(&str)
     Some(())
 }
 
-fn text(value: &OptionValue) -> String {
+pub(crate) fn text(value: &OptionValue) -> String {
     match value {
         OptionValue::String(text) => text.clone(),
         OptionValue::Bool(value) => value.to_string(),

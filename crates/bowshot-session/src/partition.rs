@@ -25,7 +25,6 @@ pub(crate) struct Policy {
     pub(crate) budget_bytes: usize,
 }
 
-/// The activity of a partition's reader.
 #[derive(Debug)]
 pub(crate) struct ReaderActivity {
     /// Time of the last activity: attach, read, detach, or new rows after it had read all. While it waits for rows:
@@ -212,7 +211,6 @@ impl Partition {
         Ok(Ok(()))
     }
 
-    /// Marks the end of a producer.
     pub(crate) fn producer_done(&self) {
         let mut state = self.state.lock();
         state.producers = state.producers.saturating_sub(1);
@@ -314,7 +312,6 @@ impl Partition {
         }
     }
 
-    /// The reader has finished a segment.
     fn segment_ended(&self) {
         if self.policy.delivery == Delivery::Stream {
             self.state.lock().reading = None;
@@ -388,7 +385,6 @@ impl State {
         }
     }
 
-    /// Whether there are unread rows.
     fn has_rows(&self) -> bool {
         !self.items.is_empty() || self.reading.is_some()
     }
@@ -413,7 +409,6 @@ impl Drop for Partition {
     }
 }
 
-/// A reader of a partition.
 #[derive(Debug)]
 pub(crate) struct Reader {
     position: usize,
@@ -428,7 +423,6 @@ impl Reader {
         Self { position: 0, segment: None, looked: None, runtime }
     }
 
-    /// The next batch; `None` at the end.
     pub(crate) async fn next(&mut self, partition: &Partition) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(segment) = self.segment.take() {
@@ -483,13 +477,10 @@ impl Reader {
     async fn next_on_disk(&mut self, mut segment: SegmentReader) -> Result<Option<RecordBatch>> {
         let read = self.runtime.spawn_blocking(move || (segment.next(), segment)).await;
         let (batch, segment) = read.map_err(crate::task::broken)?;
-        match batch {
-            Some(batch) => {
-                self.segment = Some(segment);
-                batch.map(Some)
-            }
-            None => Ok(None),
+        if batch.is_some() {
+            self.segment = Some(segment);
         }
+        batch.transpose()
     }
 }
 

@@ -15,7 +15,6 @@ const PLAN_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct PreparedStatement {
     pub(crate) sql: Arc<str>,
     pub(crate) parameters: Arc<Vec<RecordBatch>>,
-    /// Its transaction.
     pub(crate) transaction: Option<TransactionId>,
     parameter_bytes: usize,
     plan: AuthorizedPlan,
@@ -29,7 +28,6 @@ impl PreparedStatement {
         Self { sql, parameters, transaction, parameter_bytes: 0, plan, is_expired: false }
     }
 
-    /// Bytes of text and parameters.
     fn bytes(&self) -> usize {
         self.sql.len().saturating_add(self.parameter_bytes)
     }
@@ -90,7 +88,6 @@ impl PreparedStatements {
         }
     }
 
-    /// Invalidates all plans.
     pub(crate) fn expire_plans(&self) {
         self.statements.lock().values_mut().for_each(|statement| statement.is_expired = true);
     }

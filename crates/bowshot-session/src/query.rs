@@ -446,7 +446,6 @@ async fn execute(
     }
 }
 
-/// The empty result of a statement.
 pub(crate) fn empty_execution() -> Execution {
     let schema = Arc::new(Schema::empty());
     let stream = BatchStream::from_batches(Arc::clone(&schema), Vec::new());

@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tag_labels::TagLabels;
 
-/// Stored records.
 const CAPACITY: usize = 10_000;
 /// Longest stored SQL text, in bytes.
 const SQL_BYTES: usize = 4 << 10;
@@ -70,7 +69,6 @@ pub(crate) struct QueryRecord {
 /// What the operator wants to know of statements that have ended.
 #[derive(Debug, Default)]
 pub struct QueryLogOptions {
-    /// The audit trail.
     pub audit: Option<AuditLog>,
     /// Statements that took this long have a line in the log; none when zero.
     pub slow_after: Duration,
@@ -227,7 +225,6 @@ pub(crate) fn decision(error: Option<&Error>) -> &'static str {
     }
 }
 
-/// The audit record of a statement.
 fn facts(record: &QueryRecord) -> Map<String, Value> {
     let names = |guarded: bool| -> Vec<&str> {
         let tables = record.facts.tables.iter().filter(|(_, through)| *through == guarded);
@@ -258,7 +255,6 @@ fn facts(record: &QueryRecord) -> Map<String, Value> {
     }
 }
 
-/// A row of the table.
 struct Row {
     id: QueryId,
     session: SessionId,

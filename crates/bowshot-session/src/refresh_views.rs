@@ -11,7 +11,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How often it looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs until the server is dropped.

@@ -100,7 +100,6 @@ where
     ended
 }
 
-/// Cancels the statement when its caller is dropped.
 struct CancelOnDrop<'a> {
     session: &'a ClientSession,
     statement: Option<Arc<RunningStatement>>,

@@ -21,7 +21,7 @@ use futures::future::select_all;
 use futures::{FutureExt, StreamExt};
 use lifetime::WaitGuard;
 use parking_lot::Mutex;
-use producer::fill;
+use producer::{guarded, move_batches};
 use remote::{RemoteResult, follow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,7 +81,6 @@ pub(crate) struct QueryResult {
     statement: Mutex<Option<Arc<RunningStatement>>>,
     /// The span of the stream of rows, for traces; ends with it.
     stream: Mutex<Option<Span>>,
-    /// Producers that are running.
     active: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
@@ -91,7 +90,6 @@ pub(crate) struct QueryResult {
     /// A reader left before the end.
     cut_short: AtomicBool,
     waited_for: AtomicBool,
-    /// Whether a drain waits for it.
     delays_drain: AtomicBool,
     context: ServerContext,
     runtime: tokio::runtime::Handle,
@@ -172,11 +170,12 @@ impl QueryResult {
         let is_alone = streams.len() == 1 && self.remote.is_none() && self.delivery == Delivery::Stream;
         for (index, stream) in streams.into_iter().enumerate() {
             let partition = Arc::clone(&self.partitions[index % self.partitions.len()]);
-            let query = Arc::downgrade(self);
-            let mut work = match &self.remote {
-                Some(_) => follow(query, partition, stream).boxed(),
-                None => fill(query, partition, stream).boxed(),
+            let query = || Arc::downgrade(self);
+            let moving = match &self.remote {
+                Some(_) => follow(query(), partition, stream).boxed(),
+                None => move_batches(query(), partition, stream).boxed(),
             };
+            let mut work = guarded(query(), moving).boxed();
             // A task would cost more than a few rows that are there at once.
             if is_alone
                 && job.is_some()
@@ -351,7 +350,6 @@ impl QueryResult {
         }
     }
 
-    /// Cancels the query.
     pub(crate) fn cancel(&self) {
         self.fail(Error::new(ErrorKind::Cancelled, "the query was cancelled"));
     }
@@ -398,7 +396,6 @@ impl QueryResult {
         self.failure.lock().as_ref().map(Error::duplicate)
     }
 
-    /// Whether all producers have ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.partitions.iter().all(|partition| partition.has_ended())
     }
@@ -449,19 +446,16 @@ impl QueryResult {
         self.remote.is_some() && self.has_ended()
     }
 
-    /// Whether it still holds its slot.
     pub(crate) fn holds_slot(&self) -> bool {
         self.slot.lock().is_some()
     }
 }
 
-/// The error of a statement that exceeded its timeout.
 pub(crate) fn out_of_time(timeout: Duration) -> Error {
     Error::new(ErrorKind::Timeout, format!("the statement ran longer than {} ms", timeout.as_millis()))
         .with_hint("raise the session option `statement_timeout_ms` or the limit `limits.statement_timeout`")
 }
 
-/// A reader of a partition.
 struct ReaderGuard {
     query: Arc<QueryResult>,
     partition: Arc<Partition>,

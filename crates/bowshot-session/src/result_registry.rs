@@ -22,7 +22,6 @@ struct State {
     order: VecDeque<QueryId>,
 }
 
-/// State of the results for a drain.
 #[derive(Debug)]
 pub(crate) struct Demand {
     /// Whether a result is being read or waits for its reader.
@@ -99,7 +98,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Removes a query and remembers its end.
     pub(crate) fn end(&self, id: QueryId, how: Ended) {
         let removed = {
             let mut state = self.state.lock();
@@ -127,7 +125,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Ends expired and stalled results.
     pub(crate) fn end_expired(&self, now: Instant) {
         for query in self.all() {
             if query.has_ended_remotely() {
@@ -153,7 +150,6 @@ impl ResultRegistry {
         }
     }
 
-    /// Cancels the queries of a session.
     pub(crate) fn cancel_of(&self, session: SessionId) {
         for query in self.all().into_iter().filter(|query| query.session == session) {
             query.cancel();
@@ -174,7 +170,6 @@ impl ResultRegistry {
         }
     }
 
-    /// The state of all results for a drain.
     pub(crate) fn demand(&self) -> Demand {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             self.all().into_iter().partition(|query| query.is_wanted());

@@ -10,10 +10,8 @@ use tokio::sync::oneshot;
 
 /// Locks of all transactions, each of about 100 bytes.
 const MAX_LOCKS: usize = 1 << 20;
-/// Statements that wait for locks.
 const MAX_WAITING: usize = 10_000;
 
-/// The row locks of all transactions.
 #[derive(Debug)]
 pub(crate) struct RowLocks {
     state: Mutex<State>,
@@ -23,7 +21,6 @@ pub(crate) struct RowLocks {
 #[derive(Debug, Default)]
 struct State {
     rows: HashMap<RowKey, Row>,
-    /// The row that each owner waits for.
     waiting: HashMap<u64, RowKey>,
     next_owner: u64,
 }
@@ -56,7 +53,6 @@ pub(crate) struct LocksMark {
     watched: usize,
 }
 
-/// What comes of asking for a lock.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// It is there now, or was before.
@@ -169,7 +165,6 @@ impl Row {
 }
 
 impl Waiting<'_> {
-    /// Waits until the lock is there.
     pub(crate) async fn granted(mut self) {
         // A sender goes only after it has sent.
         let _ = (&mut self.granted).await;
@@ -192,7 +187,6 @@ impl Drop for Waiting<'_> {
 }
 
 impl State {
-    /// Gives a lock to the first that waits for it.
     fn give_back(&mut self, row: RowKey) {
         let Some(there) = self.rows.get_mut(&row) else { return };
         let Some(next) = there.queue.pop_front() else {

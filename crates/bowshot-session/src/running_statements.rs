@@ -18,11 +18,9 @@ use tracing::Span;
 /// Longest SQL text of a running statement in `system.queries`, in bytes.
 const SQL_BYTES: usize = 4 << 10;
 
-/// The state of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// It waits for a slot.
     Queued,
     /// It waits for a statement of the same transaction.
     Blocked,
@@ -30,7 +28,6 @@ pub(crate) enum State {
     Running,
     /// Its buffers are full and unread.
     WaitsForReader,
-    /// It waits for rows that its client sends.
     WaitsForRows,
     /// It waits for a row that another transaction has locked.
     WaitsForLock,
@@ -56,7 +53,6 @@ impl State {
         }
     }
 
-    /// What a queued or waiting statement waits for.
     pub(crate) fn waits_for(self) -> Option<&'static str> {
         match self {
             Self::Queued => Some("a slot"),
@@ -76,7 +72,6 @@ pub(crate) struct StatementFacts {
     pub(crate) tag: Arc<str>,
     /// Tables read and changed, and whether with row or column policies.
     pub(crate) tables: Arc<[(String, bool)]>,
-    /// Rows sent by the client.
     pub(crate) rows_in: u64,
     /// Changed or exported rows; `None` for other statements and after a failure.
     pub(crate) rows_affected: Option<u64>,
@@ -116,7 +111,6 @@ pub(crate) struct RunningStatement {
     language: Mutex<Option<Arc<Language>>>,
     queued_us: AtomicU64,
     registry: Weak<RunningStatements>,
-    /// The span of the statement, for traces.
     pub(crate) span: Span,
 }
 
@@ -135,7 +129,6 @@ impl RunningStatement {
         self.logged.swap(true, Ordering::AcqRel)
     }
 
-    /// Records the outcome in the span.
     pub(crate) fn record_end(&self, outcome: &'static str, (rows, bytes): (u64, u64), error: Option<&Error>) {
         if self.span.is_disabled() {
             return;
@@ -175,7 +168,6 @@ impl RunningStatement {
         Arc::clone(&self.tag.lock())
     }
 
-    /// Adds a wait for a slot.
     pub(crate) fn add_queued(&self, wait: Duration) {
         self.queued_us.fetch_add(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -192,7 +184,6 @@ impl RunningStatement {
         }
     }
 
-    /// Resets the record for the next statement of a script.
     pub(crate) fn reset_for_next_statement(&self) {
         self.logged.store(false, Ordering::Release);
         self.set_tables(Arc::default());
@@ -262,7 +253,6 @@ impl RunningStatement {
         self.arrived.elapsed()
     }
 
-    /// Cancels the statement in any state.
     pub(crate) fn cancel(&self) {
         match self.result() {
             Some(result) => result.cancel(),

@@ -46,7 +46,6 @@ const PROGRESS_STEP: f64 = 0.01;
 /// Version of the Arrow implementation, for clients.
 const ARROW_VERSION: &str = "59.3.2";
 
-/// How a drain ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Drained {
@@ -63,7 +62,6 @@ pub struct Bowshot {
     _tasks: [AbortOnDrop; 4],
 }
 
-/// State that sessions share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
@@ -269,7 +267,6 @@ impl Shared {
             .with_hint("an admin makes one with CREATE USER, or in the file of users"))
     }
 
-    /// Attaches to a partition of an open query.
     pub(crate) fn read(self: &Arc<Self>, query: &Arc<QueryResult>, partition: usize) -> Result<BatchStream> {
         let (shared, reading) = (Arc::downgrade(self), Arc::downgrade(query));
         query.attach(partition, move || {
@@ -307,7 +304,6 @@ async fn sweep(shared: Weak<Shared>) {
     }
 }
 
-/// The error for an external user with the name of a local user.
 fn local_user_error(name: &str) -> Error {
     Error::new(
         ErrorKind::Unauthenticated,
@@ -329,9 +325,7 @@ struct ScramExchange {
 
 #[async_trait]
 impl PasswordExchange for ScramExchange {
-    fn challenge(&mut self, first: &[u8]) -> Result<String> {
-        self.proof.challenge(first)
-    }
+    bowshot_api::delegate! { proof: fn challenge(&mut self, first: &[u8]) -> Result<String>; }
 
     async fn finish(&mut self, last: &[u8]) -> Result<(Principal, String)> {
         let mut finished = self.proof.finish(last).map(|(who, proof)| (who.at(self.from), proof));
@@ -357,9 +351,7 @@ impl Server for Bowshot {
         &self.shared.context.limits
     }
 
-    fn lifecycle(&self) -> Lifecycle {
-        self.shared.lifecycle()
-    }
+    bowshot_api::delegate! { shared: fn lifecycle(&self) -> Lifecycle; }
 
     fn status(&self) -> ServerStatus {
         let (sessions, prepared_statements, open_transactions) = self.shared.sessions.counts();

@@ -108,7 +108,6 @@ impl ClientSession {
         self.me.upgrade().ok_or_else(|| Error::internal("the session was dropped"))
     }
 
-    /// The text of a statement, for logs.
     fn text(&self, statement: &Statement) -> Arc<str> {
         match statement {
             Statement::Sql(sql) => Arc::from(sql.as_str()),
@@ -132,21 +131,13 @@ impl ClientSession {
         &self.principal
     }
 
-    pub(crate) fn engine(&self) -> &EngineSession {
-        &self.engine
-    }
-
-    pub(crate) fn server(&self) -> &Arc<Shared> {
-        &self.server
-    }
-
-    pub(crate) fn prepared(&self) -> &PreparedStatements {
-        &self.prepared
-    }
-
-    pub(crate) fn transactions(&self) -> &Transactions {
-        &self.transactions
-    }
+    bowshot_api::getters!(
+        pub(crate) engine: &EngineSession,
+        pub(crate) server: &Arc<Shared>,
+        pub(crate) prepared: &PreparedStatements,
+        pub(crate) transactions: &Transactions,
+        pub(crate) named: &NamedStatements
+    );
 
     /// The snapshot of a transaction, else that of the session's current transaction.
     pub(crate) async fn pin(&self, transaction: Option<TransactionId>) -> Result<Pinned> {
@@ -196,7 +187,6 @@ impl ClientSession {
         expires.is_some_and(|expires| expires <= now)
     }
 
-    /// See [`Session::close`].
     pub(crate) fn end(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
@@ -225,10 +215,6 @@ impl ClientSession {
 
     pub(crate) fn number(&self) -> i32 {
         self.number.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn named(&self) -> &NamedStatements {
-        &self.named
     }
 
     pub(crate) fn note_changed(&self, rows: i64) {
@@ -264,9 +250,7 @@ impl Session for ClientSession {
         &self.principal
     }
 
-    fn statements(&self, sql: &str) -> Vec<String> {
-        self.engine.statements(sql)
-    }
+    bowshot_api::delegate! { engine: fn statements(&self, sql: &str) -> Vec<String>; }
 
     async fn describe(&self, statement: &Statement) -> Result<Description> {
         self.check_open()?;
@@ -492,7 +476,6 @@ impl Session for ClientSession {
     }
 }
 
-/// The span of planning.
 fn planning() -> Span {
     info_span!(target: TRACES, "plan")
 }

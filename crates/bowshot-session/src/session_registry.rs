@@ -62,12 +62,10 @@ impl SessionRegistry {
         self.open.lock().values().filter(|session| session.idle() > timeout).map(Arc::clone).collect()
     }
 
-    /// Sessions with expired credentials.
     pub(crate) fn expired(&self, now: SystemTime) -> Vec<Arc<ClientSession>> {
         self.open.lock().values().filter(|session| session.has_expired(now)).map(Arc::clone).collect()
     }
 
-    /// Sessions of users that no longer exist.
     pub(crate) fn of_unknown_users(&self, knows: impl Fn(&Principal) -> bool) -> Vec<Arc<ClientSession>> {
         self.open.lock().values().filter(|session| !knows(session.owner())).map(Arc::clone).collect()
     }

@@ -53,7 +53,6 @@ pub(crate) async fn run(session: &ClientSession, statement: &SessionStatement) -
     }
 }
 
-/// Sets all options, or none.
 fn set(session: &ClientSession, assignments: &[Assignment]) -> Result<()> {
     let before = session.current_options();
     for assignment in assignments {

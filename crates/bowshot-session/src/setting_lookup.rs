@@ -11,7 +11,6 @@ pub(crate) enum SettingKind {
 }
 
 impl SettingKind {
-    /// The canonical name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Option(option) => option.name,
@@ -63,7 +62,6 @@ pub(crate) fn find(name: &str) -> Result<SettingKind> {
     parameter.map(SettingKind::Parameter).ok_or_else(|| unknown(name))
 }
 
-/// The session option of exactly this name.
 pub(crate) fn exact(name: &str) -> Option<&'static SessionOption> {
     SESSION_OPTIONS.iter().find(|option| option.name == name)
 }
@@ -113,7 +111,6 @@ fn unknown(name: &str) -> Error {
     error.with_hint(format!("did you mean {}? `SHOW ALL` lists all settings", close.join(" or ")))
 }
 
-/// The most similar names.
 fn close_to(name: &str) -> Vec<&'static str> {
     let name = name.to_ascii_lowercase();
     if name.chars().count() > MAX_CHARS {
@@ -124,30 +121,11 @@ fn close_to(name: &str) -> Vec<&'static str> {
     let all = options.chain(aliases).chain(COMPATIBILITY_PARAMETERS.iter().map(|known| known.name));
     let allowed = (name.len() / 3).max(1);
     let mut close: Vec<(usize, &str)> = all
-        .map(|known| (distance(&name, &known.to_ascii_lowercase()), known))
+        .map(|known| (strsim::levenshtein(&name, &known.to_ascii_lowercase()), known))
         .filter(|(distance, _)| *distance <= allowed)
         .collect();
     close.sort_unstable();
     close.into_iter().take(MAX_CLOSE).map(|(_, known)| known).collect()
-}
-
-/// The edit distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut before = i + 1;
-        let mut next = vec![before];
-        for (right, above) in b.iter().zip(row.iter().skip(1)) {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = *above;
-            before = replaced.min(*above + 1).min(before + 1);
-            next.push(before);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -177,14 +155,5 @@ mod tests {
         assert!(error.to_string().contains("`time_zone`"), "{error}");
         let error = find("nothing_of_the_kind").expect_err("unknown");
         assert!(!error.to_string().contains("did you mean"), "{error}");
-        assert_eq!(
-            [
-                distance("abc", "abc"),
-                distance("abc", "axc"),
-                distance("", "ab"),
-                distance("kitten", "sitting")
-            ],
-            [0, 1, 2, 3]
-        );
     }
 }

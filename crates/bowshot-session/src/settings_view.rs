@@ -66,11 +66,8 @@ fn number(version: &str) -> u64 {
 
 fn text(value: &OptionValue) -> String {
     match value {
-        OptionValue::String(text) => text.clone(),
         OptionValue::Bool(true) => "on".to_owned(),
         OptionValue::Bool(false) => "off".to_owned(),
-        OptionValue::Int64(value) => value.to_string(),
-        OptionValue::Double(value) => value.to_string(),
-        OptionValue::StringList(list) => list.join(","),
+        other => crate::options::text(other),
     }
 }

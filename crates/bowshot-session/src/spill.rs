@@ -42,7 +42,6 @@ impl Accounts {
         self.memory.load(Ordering::Relaxed) >= self.memory_limit
     }
 
-    /// An unnamed spill file.
     pub(crate) fn unnamed_file(&self) -> io::Result<File> {
         match &self.folder {
             Some(folder) => tempfile::tempfile_in(folder),

@@ -15,7 +15,6 @@ use std::sync::Arc;
 const MAX_ROWS: usize = 1_024;
 const MAX_BYTES: usize = 64 << 10;
 
-/// The result of starting a statement.
 #[derive(Debug)]
 pub(crate) enum Started {
     Result(Arc<QueryResult>),
@@ -61,7 +60,7 @@ pub(crate) async fn begin_reading(
     let query = start_result(session, launch, &live)?;
     // Clients that send rows may want the schema first.
     if is_endless {
-        query.mark_endless();
+        query.exempt_from_drain();
     } else if delivery == Delivery::Stream && live.input().is_none() {
         wait_until_readable(session, &query).await?;
     }
@@ -117,7 +116,6 @@ fn record(session: &ClientSession, launch: &Launch, (rows, bytes): (u64, u64)) {
     });
 }
 
-/// Starts the result and registers it.
 fn start_result(
     session: &ClientSession,
     launch: Launch,

@@ -5,7 +5,6 @@ use bowshot_query_task::QueryRuntime;
 use std::future::Future;
 use tokio::task::{AbortHandle, JoinError};
 
-/// Aborts a task when dropped.
 #[derive(Debug)]
 pub(crate) struct AbortOnDrop(pub(crate) AbortHandle);
 
@@ -26,7 +25,6 @@ where
     task.await.unwrap_or_else(|error| Err(broken(error)))
 }
 
-/// The error of a task that panicked or was aborted.
 pub(crate) fn broken(error: JoinError) -> Error {
     if error.is_cancelled() {
         Error::new(ErrorKind::Cancelled, "the query was cancelled")
@@ -35,7 +33,6 @@ pub(crate) fn broken(error: JoinError) -> Error {
     }
 }
 
-/// The error of work that panicked.
 pub(crate) fn panicked() -> Error {
     Error::internal("a query task panicked")
 }

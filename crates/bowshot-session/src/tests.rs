@@ -38,6 +38,11 @@ async fn session(server: &Arc<Bowshot>) -> Arc<dyn Session> {
     server.open_session(&Principal::anonymous()).await.expect("a session opens")
 }
 
+async fn with_session(server: Arc<Bowshot>) -> (Arc<Bowshot>, Arc<dyn Session>) {
+    let session = session(&server).await;
+    (server, session)
+}
+
 async fn rows(server: &Arc<Bowshot>, request: &Request) -> usize {
     let session = session(server).await;
     let answer = session.start(request).await.expect("the query starts");
@@ -76,8 +81,7 @@ async fn a_result_is_read_once_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_small_result_comes_with_the_answer_for_those_who_take_it() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let asked = |sql: &str, at_once: bool| Request { at_once, ..Request::sql(sql) };
     for (request, given) in [
         (asked("SELECT 7 AS n", true), Some(1)),
@@ -101,8 +105,7 @@ async fn a_small_result_comes_with_the_answer_for_those_who_take_it() {
 
 #[tokio::test]
 async fn somebody_elses_result_is_not_found() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let answer = session.start(&Request::sql("SELECT 1")).await.expect("starts");
     let stranger = Principal::user("mallory");
     for error in [
@@ -117,8 +120,7 @@ async fn somebody_elses_result_is_not_found() {
 
 #[tokio::test]
 async fn a_full_disk_budget_fails_the_query_and_not_the_server() {
-    let server = server(Limits { result_spill_bytes: 4 << 20, ..small() });
-    let session = session(&server).await;
+    let (server, session) = with_session(server(Limits { result_spill_bytes: 4 << 20, ..small() })).await;
     let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(LONG) };
     let answer = session.start(&request).await.expect("starts");
     let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
@@ -132,8 +134,7 @@ async fn a_full_disk_budget_fails_the_query_and_not_the_server() {
 
 #[tokio::test]
 async fn joins_that_only_count_can_be_cancelled() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let numbers = "generate_series(1, 300000)";
     for join in ["a.value < b.value", "a.value % 2 = b.value % 2"] {
         let sql = format!("SELECT count(*) FROM {numbers} AS a(value) JOIN {numbers} AS b(value) ON {join}");
@@ -151,8 +152,8 @@ async fn joins_that_only_count_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_statement_may_take_longer_to_its_first_row_than_a_result_may_wait() {
-    let server = server(Limits { result_timeout: Duration::from_millis(1), ..small() });
-    let session = session(&server).await;
+    let (server, session) =
+        with_session(server(Limits { result_timeout: Duration::from_millis(1), ..small() })).await;
     // The sweep comes every half second; this takes longer than that on any machine.
     let sql = "SELECT count(*) FROM generate_series(1, 60000) AS a(value) JOIN generate_series(1, 60000) AS b(value) ON a.value < b.value";
     session.start(&Request::sql(sql)).await.expect("the result has not expired while its caller waits");
@@ -161,8 +162,7 @@ async fn a_statement_may_take_longer_to_its_first_row_than_a_result_may_wait() {
 #[tokio::test]
 async fn a_full_line_is_refused_and_a_slot_comes_back() {
     let limits = Limits { max_running_queries: 1, max_queued_queries: 0, ..small() };
-    let server = server(limits);
-    let session = session(&server).await;
+    let (server, session) = with_session(server(limits)).await;
     let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(ENDLESS) };
     let answer = session.start(&request).await.expect("starts");
     let error = session.start(&Request::sql("SELECT 1")).await.expect_err("full");
@@ -173,8 +173,7 @@ async fn a_full_line_is_refused_and_a_slot_comes_back() {
 
 #[tokio::test]
 async fn statements_that_reach_files_or_the_engine_are_refused() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     for sql in [
         "COPY (SELECT 1) TO '/tmp/bowshot-test.csv'",
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
@@ -188,8 +187,7 @@ async fn statements_that_reach_files_or_the_engine_are_refused() {
 
 #[tokio::test]
 async fn a_spooled_result_that_is_read_again_is_logged_as_finished() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let request = Request { delivery: Some(Delivery::Spool), ..Request::sql(LONG) };
     let answer = session.start(&request).await.expect("starts");
     let mut broken = server.attach(session.principal(), answer.query, 0).await.expect("attaches");

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
-/// Time of the last use.
 #[derive(Debug)]
 pub(crate) struct LastUse(Mutex<Instant>);
 
@@ -28,7 +27,6 @@ impl LastUse {
     }
 }
 
-/// A transaction, and the rows that it has locked.
 #[derive(Debug)]
 pub(crate) struct OpenTransaction {
     pub(crate) transaction: Transaction,
@@ -129,7 +127,6 @@ impl Drop for LockedTransaction {
     }
 }
 
-/// The transaction of a statement.
 #[derive(Debug)]
 pub(crate) enum Scope {
     /// A transaction of its own, with its locks.
@@ -179,7 +176,6 @@ impl Scope {
         }
     }
 
-    /// The locks of the transaction.
     pub(crate) fn locks(&mut self, all: &Arc<RowLocks>) -> &mut HeldLocks {
         let held = match self {
             Self::Alone(held) => held,

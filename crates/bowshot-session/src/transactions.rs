@@ -11,7 +11,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Open transactions of one session.
 const MAX_OPEN: usize = 100;
 
 #[derive(Debug, Default)]
@@ -86,7 +85,6 @@ impl Transactions {
         Ok(id)
     }
 
-    /// Begins an implicit transaction, unless one is open.
     pub(crate) fn begin_implicit(&self) -> Result<()> {
         if self.current().is_none() {
             let id = self.begin(false)?;
@@ -95,7 +93,6 @@ impl Transactions {
         Ok(())
     }
 
-    /// Ends the implicit transaction, if it is open.
     pub(crate) async fn end_implicit(&self, end: TransactionEnd, engine: &EngineSession) -> Result<()> {
         let Some(Current { id, block: Block::Implicit, .. }) = self.current_block() else { return Ok(()) };
         match end {
@@ -255,7 +252,6 @@ impl Transactions {
         Ok(())
     }
 
-    /// The number of savepoints of a transaction.
     pub(crate) async fn savepoint_count(&self, id: TransactionId) -> Result<usize> {
         Ok(self.hold(id).await?.savepoint_count())
     }
@@ -277,7 +273,6 @@ impl Transactions {
         }
     }
 
-    /// Rolls back idle transactions.
     pub(crate) fn end_idle(&self, timeout: Duration) {
         let mut open = self.open.lock();
         // A locked one is running a statement.
@@ -325,7 +320,6 @@ impl Transactions {
         self.current_block().is_some_and(|current| current.block == Block::Explicit)
     }
 
-    /// Whether the current transaction is read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.current_block().is_some_and(|current| current.read_only)
     }

@@ -159,7 +159,6 @@ pub(crate) async fn check_ingest(session: &ClientSession, ingest: &Ingest) -> Re
     session.engine().check_ingest(ingest, &pinned).await
 }
 
-/// Checks the target of an ingest.
 fn check(ingest: &Ingest) -> Result<()> {
     if ingest.temporary && (ingest.schema_name.is_some() || ingest.catalog.is_some()) {
         return Err(Error::invalid("a temporary table cannot be created in a given schema or catalog")
@@ -207,13 +206,11 @@ fn target_name(ingest: &Ingest) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(".")
 }
 
-/// The text of an ingest in the log.
 pub(crate) fn log_text(ingest: &Ingest) -> Arc<str> {
     let kind = if ingest.temporary { "temporary " } else { "" };
     Arc::from(format!("bulk ingest into {kind}{}", target_name(ingest)))
 }
 
-/// The number of affected rows as a result.
 pub(crate) fn count_result(rows: Option<u64>) -> Result<Execution> {
     let Some(rows) = rows else { return Ok(empty_execution()) };
     let count = Int64Array::from(vec![i64::try_from(rows).unwrap_or(i64::MAX)]);
@@ -240,7 +237,6 @@ async fn run_in_job<T: Send + 'static>(
     }
 }
 
-/// The timeout of a statement.
 struct Deadline {
     timeout: Duration,
     at: Option<Instant>,
@@ -301,7 +297,6 @@ impl<'a> LogOnDrop<'a> {
         self.record(Outcome::Finished, None);
     }
 
-    /// Logs and returns the error.
     fn fail(mut self, error: Error) -> Error {
         self.record(Outcome::from_error(&error), Some(&error));
         error

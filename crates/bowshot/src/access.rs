@@ -15,7 +15,6 @@ use bowshot_flight::client::Client;
 use clap::{Args, Subcommand};
 use file::RulesFile;
 use state::State;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -122,5 +121,5 @@ fn show(statements: &[String]) -> Result<()> {
         say("the server's rules are those of the file");
     }
     let text: String = statements.iter().map(|sql| format!("{sql};\n")).collect();
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+    crate::print(&text)
 }

@@ -9,7 +9,6 @@ use bowshot_tables::durable::backup::{Backup, Copied, Share, Stop, backup, resto
 use bowshot_tables::durable::verify::{Depth, Found, Kind, verify};
 use clap::Args;
 use serde_json::json;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -72,7 +71,6 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-/// Makes a backup.
 pub(crate) async fn run_backup(args: BackupArgs) -> Result<()> {
     let share = match (args.since, args.link) {
         (Some(earlier), _) => Share::With(earlier),
@@ -97,7 +95,6 @@ pub(crate) fn store_of(data: &Path, config: Option<PathBuf>) -> Result<Option<Ob
     Ok(Some(Remotes::new(options)?.folder(&address)?))
 }
 
-/// Restores a backup.
 pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
     let (from, data) = (args.from, args.data);
     let done = until_stopped(move |stop| restore(&from, &data, stop)).await?;
@@ -108,7 +105,7 @@ pub(crate) async fn run_restore(args: RestoreArgs) -> Result<()> {
 pub(crate) async fn run_verify(args: VerifyArgs) -> Result<ExitCode> {
     let depth = if args.deep { Depth::Rows } else { Depth::Footers };
     let found = until_stopped(move |stop| verify(&args.data, depth, stop)).await?;
-    say(&if args.json { as_json(&found) } else { as_text(&found) })?;
+    crate::print(&if args.json { as_json(&found) } else { as_text(&found) })?;
     Ok(if found.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -146,18 +143,17 @@ fn in_words(error: Error) -> bowshot_api::Error {
     }
 }
 
-/// Prints what was done.
 pub(crate) fn told(done: &Copied, as_json: bool) -> Result<()> {
     let Copied { taken, tables, files, bytes, shared_bytes } = done;
     if as_json {
         let text = json!({
             "taken": taken, "tables": tables, "files": files, "bytes": bytes, "shared_bytes": shared_bytes,
         });
-        return say(&format!("{text}\n"));
+        return crate::print(&format!("{text}\n"));
     }
     let shared =
         if *shared_bytes > 0 { format!(", of which {shared_bytes} are shared") } else { String::new() };
-    say(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
+    crate::print(&format!("state of {taken}: {tables} tables, {files} files, {bytes} bytes{shared}\n"))
 }
 
 fn kind(found: &Found) -> &'static str {
@@ -204,8 +200,4 @@ fn as_json(found: &Found) -> String {
         "in_store": found.in_store,
     });
     format!("{text}\n")
-}
-
-fn say(text: &str) -> Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
 }

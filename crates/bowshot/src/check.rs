@@ -6,8 +6,7 @@ use crate::serve::{
     ClientAuthority, Parts, Reach, Served, Tls, authenticator, data_folder, empty_folders, folders, resolve,
     source_table,
 };
-use anyhow::{Context, Result, bail};
-use std::io::Write;
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// How tables are read whose files do not say it themselves.
@@ -62,7 +61,7 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
     for (name, reason) in &broken {
         text.push_str(&format!("\n{name}  cannot be read: {reason}\n"));
     }
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    crate::print(&text)?;
     match broken.len() + sources.iter().filter(|served| served.problem.is_some()).count() {
         0 => Ok(()),
         1 => bail!("one table cannot be read"),

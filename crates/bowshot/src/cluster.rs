@@ -1,10 +1,9 @@
 //! `bowshot cluster`: the certificate authority of a cluster, and the certificates of its nodes. Works on files alone.
 
 use crate::usage::Usage;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bowshot_cluster::membership::NodeFiles;
 use clap::{Args, Subcommand};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// What to do.
@@ -47,7 +46,7 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
     match command {
         ClusterCommand::Init { folder, node, addresses } => {
             let made = bowshot_cluster::membership::init(folder).map_err(mistake)?;
-            say(&format!(
+            crate::print(&format!(
                 "authority    {}\nits key      {}  keep it where no node is\n",
                 made.authority.display(),
                 made.key.display()
@@ -62,7 +61,7 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<()> {
 fn add(node: &NodeArgs) -> Result<()> {
     let made =
         bowshot_cluster::membership::add_node(&node.folder, &node.node, &node.addresses).map_err(mistake)?;
-    say(&lines(&made))
+    crate::print(&lines(&made))
 }
 
 /// Configuration of the node to paste.
@@ -75,15 +74,10 @@ fn lines(files: &NodeFiles) -> String {
     )
 }
 
-/// A usage error with its hint.
 pub(crate) fn mistake(error: bowshot_cluster::membership::Error) -> Usage {
     let usage = Usage::new(error.to_string());
     match error.hint() {
         Some(hint) => usage.with_hint(hint),
         None => usage,
     }
-}
-
-fn say(text: &str) -> Result<()> {
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
 }

@@ -47,7 +47,6 @@ use std::path::{Path, PathBuf};
 const MESSAGE_BYTES: std::ops::RangeInclusive<usize> = (16 << 10)..=(1 << 30);
 
 bowshot_api::named! {
-    /// How log lines look.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum LogFormat: name {
         Text = "text",
@@ -117,7 +116,6 @@ bowshot_api::defaults! {
 /// What the command line says, before it is checked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
-    /// Configuration file.
     pub(crate) file: Option<PathBuf>,
     /// Sources; none means that file and environment decide.
     pub(crate) paths: Vec<String>,
@@ -175,7 +173,6 @@ impl Config {
         origins.filter(|origin| !origin.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The settings of the engine.
     pub(crate) fn engine(&self) -> EngineConfig {
         let default = EngineConfig::default();
         EngineConfig {

@@ -47,7 +47,6 @@ impl ConnectArgs {
         &self.uri
     }
 
-    /// Connects and logs in.
     pub(crate) async fn client(&self) -> Result<Client> {
         let identity = self.client_certificate.clone().zip(self.client_key.clone());
         let target = Target {

@@ -79,14 +79,14 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let signals = Signals::listen()?;
     let running = serve::start(&config).await?;
     let uri =
-        running.addresses().flight_uri().context("the demo needs its Flight front end: `--flight` is off")?;
+        running.addresses.flight_uri().context("the demo needs its Flight front end: `--flight` is off")?;
     say(&format!("serving TPC-H at scale {} from {} on {uri}\n", args.scale, folder.display()))?;
     // Ends behind the first node.
-    let _nodes = match running.addresses().cluster_address() {
+    let _nodes = match running.addresses.cluster_address() {
         Some(join) => Some(start_nodes(&args, &folder, (&join, &uri), &config.cluster).await?),
         None => None,
     };
-    let _ports = ports_file.map(|path| PortsFile::write(&path, &running.addresses())).transpose()?;
+    let _ports = ports_file.map(|path| PortsFile::write(&path, &running.addresses)).transpose()?;
     show_and_stay(running, signals, &args, &uri).await
 }
 
@@ -117,7 +117,7 @@ async fn show_and_stay(running: Running, mut signals: Signals, args: &DemoArgs, 
         let stopped = running.stop().await;
         return shown.and(stopped);
     }
-    let http = running.addresses().http_uri();
+    let http = running.addresses.http_uri();
     say(&client_code::text(uri, http.as_deref()))?;
     running.wait(signals).await
 }

@@ -8,10 +8,9 @@ mod network;
 
 use crate::cli::ServerArgs;
 use crate::config::Config;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use std::io::Write;
 use std::process::ExitCode;
 
 /// What to look at, and how to tell.
@@ -71,7 +70,6 @@ impl Line {
         Self { check, state: State::Bad, finding: finding.into(), remedy: Some(remedy.into()) }
     }
 
-    /// An error with its hint.
     fn error(check: &'static str, error: &anyhow::Error, otherwise: &str) -> Self {
         let usage = error.downcast_ref::<crate::usage::Usage>();
         let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());
@@ -89,7 +87,7 @@ impl Line {
 pub(crate) async fn run(args: DoctorArgs) -> Result<ExitCode> {
     let lines = looked_at(args.server).await;
     let text = if args.json { as_json(&lines) } else { as_text(&lines) };
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    crate::print(&text)?;
     let fails = lines.iter().any(|line| line.state == State::Bad);
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

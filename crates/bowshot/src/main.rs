@@ -78,13 +78,16 @@ fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `bowshot audit verify`.
+/// Writes to stdout.
+fn print(text: &str) -> Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+}
+
 fn audit(file: &Path) -> Result<()> {
     let found =
         bowshot_access::verify(file).with_context(|| format!("`{}` is not complete", file.display()))?;
     let (lines, continues, last) = (found.lines, found.continues, found.last);
-    writeln!(std::io::stdout(), "{lines} lines, complete\ncontinues {continues}\nends with  {last}")
-        .context("cannot write to stdout")
+    print(&format!("{lines} lines, complete\ncontinues {continues}\nends with  {last}\n"))
 }
 
 fn prepare(args: ServerArgs) -> Result<(Config, Started)> {
@@ -121,7 +124,6 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     outcome
 }
 
-/// Prints an error and returns its exit code.
 fn report(error: &anyhow::Error) -> ExitCode {
     let usage = error.downcast_ref::<Usage>();
     let door = error.chain().find_map(|cause| cause.downcast_ref::<bowshot_api::Error>());

@@ -14,7 +14,7 @@ pub(crate) fn run() -> Result<()> {
     let password = read()?;
     let hash = bowshot_access::hash_password(&password)
         .map_err(|error| Usage::from(bowshot_api::Error::from(error)))?;
-    writeln!(std::io::stdout(), "{hash}").context("cannot write to stdout")
+    crate::print(&format!("{hash}\n"))
 }
 
 fn read() -> Result<Secret> {

@@ -2,18 +2,16 @@
 
 use crate::cli::Page;
 use crate::config::{Config, SETTINGS, Setting};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bowshot_api::{COMPATIBILITY_PARAMETERS, SESSION_OPTIONS};
-use std::io::Write;
 
-/// Prints a page to stdout.
 pub(crate) fn print(page: Page) -> Result<()> {
     let text = match page {
         Page::Settings => settings(),
         Page::SessionOptions => session_options(),
         Page::Sql => sql(),
     };
-    std::io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")
+    crate::print(&text)
 }
 
 const SETTINGS_HEAD: &str = "\
@@ -63,7 +61,6 @@ Times are written `500ms`, `30s`, `5m`, `1h30m`, `1d`; sizes `4096` (bytes), `64
 environment variable has `:` between its entries.
 ";
 
-/// The page of all settings.
 fn settings() -> String {
     let mut config = Config::default();
     let mut page = SETTINGS_HEAD.to_owned();

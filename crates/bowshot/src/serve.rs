@@ -75,18 +75,10 @@ pub(crate) async fn run(config: &Config) -> Result<()> {
 /// A running server. Dropping it ends everything at once.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Address of Flight SQL, unless it is off.
-    pub(crate) flight: Option<SocketAddr>,
-    /// Address of HTTP, unless it is off.
-    pub(crate) http: Option<SocketAddr>,
-    /// Address of PostgreSQL's protocol, unless it is off.
-    pub(crate) pg: Option<SocketAddr>,
+    pub(crate) addresses: Addresses,
     pg_cleartext: bool,
-    http_cleartext: bool,
     http_origins: Vec<String>,
     http_mcp: bool,
-    /// Address of MySQL's protocol, unless it is off.
-    pub(crate) mysql: Option<SocketAddr>,
     mysql_cleartext: bool,
     node: Option<cluster::Node>,
     tls: Option<Tls>,
@@ -131,18 +123,15 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     let choices = flight_choices(config, tls.as_ref(), (addresses.flight, spill.path()))?;
     let node = cluster::join(config, data.folder(), &addresses).await?;
     let cluster = node.as_ref().map(|node| node.cluster.clone());
+    let addresses = Addresses { cluster: cluster.as_ref().map(|cluster| cluster.listening()), ..addresses };
     let parts = Parts::open(config, data.folder(), Some(spill.path()), cluster).await?;
     let (stop, stopped) = watch::channel(false);
     let server = parts.server(config, authenticator);
     let mut running = Running {
-        flight: addresses.flight,
-        http: addresses.http,
-        pg: addresses.pg,
+        addresses,
         pg_cleartext: config.pg_cleartext,
-        http_cleartext: config.http_cleartext,
         http_origins: config.origins(),
         http_mcp: front_ends.http_mcp,
-        mysql: addresses.mysql,
         mysql_cleartext: config.mysql_cleartext,
         node,
         tls,
@@ -170,7 +159,7 @@ pub(crate) async fn start(config: &Config) -> Result<Running> {
     running.look = Some(look);
     running.server.set_ready();
     if let Some(path) = &config.ports_file {
-        running.ports_file = Some(PortsFile::write(path, &running.addresses())?);
+        running.ports_file = Some(PortsFile::write(path, &running.addresses)?);
     }
     Ok(running)
 }
@@ -240,19 +229,6 @@ fn local(listener: Option<&TcpListener>) -> Result<Option<SocketAddr>> {
 }
 
 impl Running {
-    /// Addresses of the front ends.
-    pub(crate) fn addresses(&self) -> Addresses {
-        Addresses {
-            flight: self.flight,
-            http: self.http,
-            pg: self.pg,
-            mysql: self.mysql,
-            cluster: self.node.as_ref().map(|node| node.cluster.listening()),
-            encrypted: self.tls.is_some(),
-            http_cleartext: self.http_cleartext,
-        }
-    }
-
     fn start_flight(
         &mut self,
         listener: Option<TcpListener>,
@@ -280,7 +256,7 @@ impl Running {
         let choices = bowshot_http::Choices {
             render_metrics: Arc::clone(render_metrics),
             tls: self.tls.as_ref().map(Tls::config),
-            cleartext: self.http_cleartext,
+            cleartext: self.addresses.http_cleartext,
             certificates: self.certificates_required,
             origins: self.http_origins.clone(),
             mcp: self.http_mcp,

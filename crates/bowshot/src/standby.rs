@@ -10,7 +10,6 @@ use anyhow::{Context, Result};
 use bowshot_tables::durable::backup::{Backup, CommitMark, Copied, Share, backup, promote};
 use clap::Args;
 use std::future::ready;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
@@ -82,8 +81,8 @@ pub(crate) async fn run_standby(args: StandbyArgs) -> Result<()> {
                     if is_ended(&mut signals).await {
                         return Ok(());
                     }
-                    say(&format!(
-                        "error: {error:#}\nthe copy is behind; the next attempt is in {} s\n",
+                    crate::sql::say(&format!(
+                        "error: {error:#}\nthe copy is behind; the next attempt is in {} s",
                         args.every
                     ));
                 }
@@ -171,11 +170,6 @@ async fn is_ended(signals: &mut Signals) -> bool {
         _ = signals.next() => true,
         () = ready(()) => false,
     }
-}
-
-/// A closed stderr is no reason not to follow.
-fn say(text: &str) {
-    _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

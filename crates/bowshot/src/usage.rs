@@ -1,6 +1,5 @@
 //! Usage errors: exit code 2, with a hint.
 
-/// A usage error.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Usage {

@@ -6,13 +6,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// A request that did not work out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is invalid.
     #[error("`{uri}` is not the address of a Flight server: {reason}")]
-    Address {
-        /// As it was given.
-        uri: String,
-        reason: String,
-    },
+    Address { uri: String, reason: String },
     /// User, password or token cannot travel in a header.
     #[error("the login has characters that cannot be sent")]
     Login,
@@ -25,7 +20,6 @@ pub enum Error {
     /// The connection failed, or reached another server.
     #[error("cannot connect to `{uri}`: {}", reason(cause.as_ref()))]
     Connect {
-        /// As it was given.
         uri: String,
         /// The cause; only the innermost error of the transport is informative.
         cause: Box<tonic::transport::Error>,
@@ -35,10 +29,7 @@ pub enum Error {
     Server(Box<tonic::Status>),
     /// The server refused a session option.
     #[error("the server does not accept this value of the session option `{name}`, or has no such option")]
-    Option {
-        /// Name of the option.
-        name: String,
-    },
+    Option { name: String },
     /// The server sent something that is no Arrow data.
     #[error("the server sent data that cannot be read")]
     Decode(#[source] bowshot_ipc::Error),

@@ -6,7 +6,6 @@ use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeMap;
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
-/// Authorisation and cookies.
 #[derive(Debug)]
 pub(super) struct Headers {
     authorization: Option<MetadataValue<Ascii>>,

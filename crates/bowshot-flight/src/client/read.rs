@@ -55,16 +55,13 @@ pub(super) fn tables(batch: &RecordBatch, tables: &mut Vec<Table>) -> Result<()>
         .map(|column| column.as_any().downcast_ref::<BinaryArray>().ok_or(WRONG_COLUMNS))
         .transpose()?;
     for row in 0..batch.num_rows() {
-        let columns = match columns {
-            Some(columns) => Some(bowshot_ipc::read_schema_bytes(columns.value(row)).map_err(Error::Decode)?),
-            None => None,
-        };
+        let columns = columns.map(|columns| bowshot_ipc::read_schema_bytes(columns.value(row)));
         tables.push(Table {
             catalog: text(catalogs, row),
             schema_name: text(schemas, row),
             name: text(names, row),
             kind: text(kinds, row),
-            columns,
+            columns: columns.transpose().map_err(Error::Decode)?,
         });
     }
     Ok(())

@@ -28,7 +28,6 @@ pub(super) fn bytes(entry: &TableEntry) -> Bytes {
     bowshot_ipc::schema_bytes(&described(entry))
 }
 
-/// The schema with field metadata.
 pub(super) fn described(entry: &TableEntry) -> Schema {
     let (fields, mut metadata) = match &entry.schema {
         Some(schema) => (

@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct CoalescedBatches {
     source: BatchStream,
-    /// Parts of a large batch.
     parts: VecDeque<RecordBatch>,
     batches: Vec<RecordBatch>,
     bytes: usize,

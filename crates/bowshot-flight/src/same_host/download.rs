@@ -35,12 +35,10 @@ const HELD: Duration = Duration::from_millis(2);
 const FOR_SIZE: u8 = 0;
 const FOR_LIMITS: u8 = 1;
 
-/// One call.
 pub(crate) struct Download<'a> {
     pub(crate) wire: &'a Wire,
     pub(crate) frames: &'a mut Frames,
     pub(crate) pool: &'a Arc<Pool>,
-    /// Frames in flight.
     pub(crate) under_way: usize,
 }
 
@@ -53,7 +51,6 @@ enum Filled {
 type Filling = FuturesOrdered<BoxFuture<'static, bowshot_api::Result<Filled>>>;
 
 impl Download<'_> {
-    /// Answers a call.
     pub(crate) async fn run(&mut self, caller: &Caller, ticket: Bytes) -> Result<(), Failure> {
         let source = self.beside(stream::open(caller, ticket)).await??;
         let (query, schema) = (source.query, source.batches.schema());

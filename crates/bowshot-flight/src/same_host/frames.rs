@@ -39,7 +39,6 @@ const DESCRIPTORS: usize = 8;
 /// Headers of one call.
 const HEADERS: u16 = 256;
 
-/// One frame of a client.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -63,7 +62,6 @@ impl Wire {
         Self { stream, patience, held: Mutex::default() }
     }
 
-    /// User id of the peer.
     pub(crate) fn peer(&self) -> io::Result<u32> {
         self.stream.peer_cred().map(|peer| peer.uid())
     }
@@ -82,7 +80,6 @@ impl Wire {
         !self.held.lock().is_empty()
     }
 
-    /// Sends buffered frames.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         let held = std::mem::take(&mut *self.held.lock());
         self.write(&held, None).await
@@ -122,7 +119,6 @@ impl Wire {
     }
 }
 
-/// The head of a frame.
 fn head(kind: u8, pieces: &[Bytes]) -> io::Result<Bytes> {
     let length: usize = pieces.iter().map(Bytes::len).sum();
     let length = u32::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;

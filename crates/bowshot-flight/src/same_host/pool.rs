@@ -77,7 +77,6 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory with its reservation.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) shared: SharedMemory,

@@ -28,7 +28,6 @@ use tokio::time::timeout;
 /// Unacknowledged memories of a client.
 const AHEAD: usize = 4;
 
-/// One call.
 pub(crate) struct Upload<'a> {
     pub(crate) wire: &'a Wire,
     pub(crate) frames: &'a mut Frames,
@@ -92,20 +91,17 @@ fn pass(sender: Option<&mpsc::Sender<Sent>>, sent: Sent) -> std::result::Result<
     }
 }
 
-/// A received item.
 enum Sent {
     Memory(OwnedFd),
     End,
 }
 
-/// The next item.
 enum Next {
     Schema(SchemaRef),
     Batch(RecordBatch),
     End,
 }
 
-/// The rows of one call.
 struct Memories {
     coming: mpsc::Receiver<Sent>,
     taken: mpsc::UnboundedSender<()>,

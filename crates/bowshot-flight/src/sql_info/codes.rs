@@ -16,7 +16,6 @@ pub(super) enum Value {
     Conversions(&'static [(i32, &'static [i32])]),
 }
 
-/// Code and value of all standard codes.
 pub(super) fn all(about: &About, limits: &Limits) -> Vec<(u32, Value)> {
     let mut rows = server(about, limits);
     rows.extend(syntax());

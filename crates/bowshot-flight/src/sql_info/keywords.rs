@@ -14,14 +14,12 @@ pub(crate) const KEYWORDS: &[&str] = bowshot_api::words! {
     WHEN WHERE WINDOW WITH WITHIN ZONE
 };
 
-/// Functions over numbers.
 pub(crate) const NUMERIC_FUNCTIONS: &[&str] = bowshot_api::words! {
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees exp factorial floor gcd
     isnan iszero lcm ln log log10 log2 nanvl pi pow power radians random round signum sin sinh sqrt tan
     tanh trunc
 };
 
-/// Functions over texts.
 pub(crate) const STRING_FUNCTIONS: &[&str] = bowshot_api::words! {
     ascii bit_length btrim char_length character_length chr concat concat_ws contains decode encode
     ends_with find_in_set initcap instr left length levenshtein lower lpad ltrim md5 octet_length overlay

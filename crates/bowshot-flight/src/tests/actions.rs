@@ -7,8 +7,7 @@ use arrow_flight::{CancelFlightInfoRequest, Empty};
 
 #[tokio::test]
 async fn polling_ends_with_the_query() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (_port, mut client) = Port::open().await.with_client().await;
     let first = client.rpc.poll_flight_info(FlightDescriptor::new_cmd("rows 5")).await.unwrap().into_inner();
     assert_eq!(first.progress, Some(0.5));
     assert!(first.expiration_time.is_some() && first.info.is_some());
@@ -30,8 +29,7 @@ async fn polling_ends_with_the_query() {
 
 #[tokio::test]
 async fn actions_that_are_listed_and_those_that_are_not() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (_port, mut client) = Port::open().await.with_client().await;
     let mut listed = client.rpc.list_actions(Empty {}).await.unwrap().into_inner();
     while let Some(action) = listed.message().await.unwrap() {
         // Without a proper body each is refused as malformed, except those whose body is empty.
@@ -54,8 +52,7 @@ async fn actions_that_are_listed_and_those_that_are_not() {
 
 #[tokio::test]
 async fn a_closed_session_is_gone_for_its_cookie() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     assert_eq!(code_of(client.action("CloseSession", vec![]).await), Code::NotFound);
     let cookie = cookie_of(&client.info("rows 1").await.unwrap()).unwrap();
     client.headers = vec![("cookie", cookie.clone())];

@@ -9,8 +9,7 @@ use tokio::net::TcpStream;
 
 #[tokio::test]
 async fn a_session_that_was_named_outlives_its_connection() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let cookie = cookie_of(&client.info("rows 1").await.unwrap()).unwrap();
     client.headers = vec![("cookie", cookie.clone())];
     client.info("rows 1").await.unwrap();
@@ -31,8 +30,7 @@ async fn a_session_that_was_named_outlives_its_connection() {
 
 #[tokio::test]
 async fn a_panic_ends_its_own_call_only() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     for statement in ["panic", "bad"] {
         let status = client.info(statement).await.unwrap_err();
         assert_eq!(status.code(), Code::Internal);
@@ -63,10 +61,6 @@ pub(super) async fn bare_call(port: &Port, method: &str, timeout: &str, body: Ve
     answer.headers().clone()
 }
 
-pub(super) fn framed(message: Vec<u8>) -> Vec<u8> {
-    [vec![0], u32::try_from(message.len()).unwrap().to_be_bytes().to_vec(), message].concat()
-}
-
 #[tokio::test]
 async fn malformed_requests_are_the_callers_fault() {
     let port = Port::open_with(Limits { max_message_bytes: 50, ..Limits::default() }, false).await;
@@ -92,8 +86,7 @@ async fn malformed_requests_are_the_callers_fault() {
 #[tokio::test]
 async fn one_client_too_many_is_told_so() {
     let limits = Limits { max_connections: 1, ..Limits::default() };
-    let port = Port::open_with(limits, false).await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open_with(limits, false).await.with_client().await;
     client.info("rows 1").await.unwrap();
     let status = port.client().await.info("rows 1").await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted);
@@ -106,11 +99,10 @@ async fn clients_of_other_protocols_are_told_so() {
     let port = Port::open().await;
     let mut socket = TcpStream::connect(port.address).await.unwrap();
     socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
     let mut received = Vec::new();
     // The server may reset the connection after its answer, since it has not read the whole request.
     let _ = socket.read_to_end(&mut received).await;
-    answer.push_str(&String::from_utf8(received).unwrap());
+    let answer = String::from_utf8(received).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("Flight SQL"), "{answer}");
     let mut socket = TcpStream::connect(port.address).await.unwrap();
     socket.write_all(b"\x16\x03\x01\x00\xff").await.unwrap();
@@ -121,8 +113,7 @@ async fn clients_of_other_protocols_are_told_so() {
 
 #[tokio::test]
 async fn callers_prove_who_they_are_once_for_each_connection() {
-    let port = Port::open_with(Limits::default(), true).await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open_with(Limits::default(), true).await.with_client().await;
     assert_eq!(code_of(client.info("rows 1").await), Code::Unauthenticated);
     client.headers = vec![("authorization", "Bearer None".to_owned())];
     assert_eq!(code_of(client.info("rows 1").await), Code::Unauthenticated);
@@ -155,8 +146,7 @@ async fn handshake(client: &mut Client, payloads: Vec<Vec<u8>>) -> Result<(Strin
 
 #[tokio::test]
 async fn handshakes_of_every_form() {
-    let port = Port::open_with(Limits::default(), true).await;
-    let mut client = port.client().await;
+    let (_port, mut client) = Port::open_with(Limits::default(), true).await.with_client().await;
     let payload = BasicAuth { username: "ada".to_owned(), password: "pw".to_owned() }.encode_to_vec();
     let (token, payloads) = handshake(&mut client, vec![payload]).await.unwrap();
     assert_eq!(token, format!("Bearer {}", String::from_utf8(payloads[0].to_vec()).unwrap()));
@@ -172,8 +162,7 @@ async fn handshakes_of_every_form() {
     assert_eq!(code_of(handshake(&mut client, vec![vec![]]).await), Code::Unauthenticated);
     assert_eq!(code_of(handshake(&mut client, vec![b"\xff".to_vec()]).await), Code::Unauthenticated);
 
-    let open = Port::open().await;
-    let mut client = open.client().await;
+    let (_port, mut client) = Port::open().await.with_client().await;
     assert!(handshake(&mut client, vec![vec![]]).await.is_ok());
     client.headers = vec![("authorization", "Bearer None".to_owned())];
     assert!(handshake(&mut client, vec![]).await.is_ok());
@@ -181,8 +170,7 @@ async fn handshakes_of_every_form() {
 
 #[tokio::test]
 async fn a_token_names_one_session_over_all_connections() {
-    let port = Port::open_with(Limits::default(), true).await;
-    let mut first = port.client().await;
+    let (port, mut first) = Port::open_with(Limits::default(), true).await.with_client().await;
     first.headers = vec![("authorization", "Basic YWRhOnB3".to_owned())];
     let (token, _) = handshake(&mut first, vec![]).await.unwrap();
     first.headers = vec![("authorization", token.clone())];
@@ -195,8 +183,7 @@ async fn a_token_names_one_session_over_all_connections() {
 
 #[tokio::test]
 async fn a_header_with_an_unknown_option_opens_no_session() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     client.headers = vec![("bowshot-speed", "11".to_owned())];
     assert_eq!(code_of(client.info("rows 1").await), Code::InvalidArgument);
     port.until(|counts| counts.sessions == 0).await;

@@ -24,7 +24,6 @@ async fn open() -> (Port, PathBuf) {
     (Port::open_as(Limits::default(), false, choices).await, path)
 }
 
-/// A client with the socket.
 struct Local {
     wire: Arc<Wire>,
     frames: Frames,

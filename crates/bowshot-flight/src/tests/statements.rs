@@ -8,8 +8,7 @@ use arrow_flight::sql::{
 
 #[tokio::test]
 async fn prepared_statements_keep_their_handle() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let prepared = prepare(&mut client, "?", None).await;
     assert_eq!(prepared.is_update, Some(false));
     let parameters = bowshot_ipc::read_schema_bytes(&prepared.parameter_schema).unwrap();
@@ -42,8 +41,7 @@ async fn prepared_statements_keep_their_handle() {
 #[tokio::test]
 async fn uploads_that_are_refused() {
     let limits = Limits { max_parameter_rows: 2, ..Limits::default() };
-    let port = Port::open_with(limits, false).await;
-    let mut client = port.client().await;
+    let (_port, mut client) = Port::open_with(limits, false).await.with_client().await;
     let handle = prepare(&mut client, "?", None).await.prepared_statement_handle;
     let bind = any(&CommandPreparedStatementQuery { prepared_statement_handle: handle });
     let first =

@@ -11,12 +11,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
-fn choices() -> Choices {
-    Choices { tls: Some(server_config()), ..Choices::default() }
-}
-
 async fn port(limits: Limits) -> Port {
-    Port::open_as(limits, false, choices()).await
+    Port::open_as(limits, false, Choices { tls: Some(server_config()), ..Choices::default() }).await
 }
 
 fn target(port: &Port, scheme: &str, ca_file: Option<&str>) -> Target {

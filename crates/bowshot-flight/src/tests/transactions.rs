@@ -51,8 +51,7 @@ fn update(text: &str, transaction_id: Option<Bytes>) -> Vec<FlightData> {
 
 #[tokio::test]
 async fn a_prepared_statement_stays_in_its_transaction() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let transaction = begin(&mut client).await;
     let within = |text: &str| (text.to_owned(), id_of(&transaction));
     let handle = prepare(&mut client, "?", Some(transaction.clone())).await.prepared_statement_handle;
@@ -77,8 +76,7 @@ async fn a_prepared_statement_stays_in_its_transaction() {
 
 #[tokio::test]
 async fn transactions_and_savepoints_end_as_they_are_told() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let transaction = begin(&mut client).await;
     let (first, second) = (
         save(&mut client, &transaction, "a").await.unwrap(),
@@ -103,8 +101,7 @@ async fn transactions_and_savepoints_end_as_they_are_told() {
 
 #[tokio::test]
 async fn ends_that_are_not_told_and_handles_of_nobody_are_refused() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let transaction = begin(&mut client).await;
     let savepoint = save(&mut client, &transaction, "a").await.unwrap();
     port.server.effects();
@@ -129,8 +126,7 @@ async fn ends_that_are_not_told_and_handles_of_nobody_are_refused() {
 
 #[tokio::test]
 async fn nobody_else_ends_a_transaction() {
-    let port = Port::open_with(Limits::default(), true).await;
-    let mut ada = port.client().await;
+    let (port, mut ada) = Port::open_with(Limits::default(), true).await.with_client().await;
     ada.headers = vec![("authorization", "Basic YWRhOnB3".to_owned())];
     let transaction = begin(&mut ada).await;
     let mut bob = port.client().await;

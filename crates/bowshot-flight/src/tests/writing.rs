@@ -1,6 +1,6 @@
 //! Rows into tables: by command and by path, whole and broken.
 
-use super::lifecycle::{bare_call, framed};
+use super::lifecycle::bare_call;
 use super::*;
 use arrow::datatypes::Schema;
 use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableDefinitionOptions};
@@ -32,8 +32,7 @@ fn check(port: &Port, effect: &str, batches: &[RecordBatch]) {
 
 #[tokio::test]
 async fn no_rows_are_rows_too_if_there_is_a_schema() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let mut only_schema = upload(into("t"), &[numbers(vec![])]);
     only_schema.truncate(1);
     // Some clients send the descriptor first and the schema in a message of its own.
@@ -48,8 +47,7 @@ async fn no_rows_are_rows_too_if_there_is_a_schema() {
 
 #[tokio::test]
 async fn streams_that_are_refused_write_nothing() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let rows = [numbers(vec![1]), numbers(vec![2])];
     let whole = upload(into("t"), &rows);
     let descriptor = |ingest: &CommandStatementIngest| command(any(ingest));
@@ -105,8 +103,7 @@ async fn a_message_that_ends_early_writes_nothing() {
 #[tokio::test]
 async fn a_client_that_falls_silent_is_let_go() {
     let limits = Limits { reader_timeout: Duration::from_millis(100), ..Limits::default() };
-    let port = Port::open_with(limits, false).await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open_with(limits, false).await.with_client().await;
     let whole = upload(into("t"), &[numbers(vec![1])]);
     for sent in 0..=whole.len() {
         let messages = futures::stream::iter(whole[..sent].to_vec()).chain(futures::stream::pending());
@@ -123,8 +120,7 @@ async fn a_client_that_falls_silent_is_let_go() {
 #[tokio::test]
 async fn a_slow_table_slows_its_client() {
     const OFFERED: usize = 256;
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (port, mut client) = Port::open().await.with_client().await;
     let first = upload(into("stuck"), &[numbers((0..1 << 17).collect())]);
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
@@ -143,8 +139,7 @@ async fn a_slow_table_slows_its_client() {
 
 #[tokio::test]
 async fn a_table_without_columns_comes_through() {
-    let port = Port::open().await;
-    let mut client = port.client().await;
+    let (_port, mut client) = Port::open().await.with_client().await;
     let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
     assert_eq!(written(client.put(upload(into("t"), &[empty])).await.unwrap()), 0);
 }

@@ -116,7 +116,6 @@ impl AggregateUDFImpl for Filtered {
     }
 }
 
-/// The value and the condition of a batch.
 fn split(values: &[ArrayRef]) -> Result<(&ArrayRef, &BooleanArray)> {
     let condition = values.last().and_then(|last| last.as_boolean_opt());
     values.first().zip(condition).ok_or_else(|| internal_datafusion_err!("a condition is missing"))

@@ -21,7 +21,6 @@ pub use average::{interval_length, scaled_interval};
 pub(crate) use overloads::AggregateForms;
 pub(crate) use value_counts::counted;
 
-/// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     OTHERS,
     arg_min_max::BEST,

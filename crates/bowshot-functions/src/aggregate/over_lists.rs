@@ -31,13 +31,11 @@ pub(crate) struct Row {
     pub(crate) within_group: bool,
 }
 
-/// How an aggregate was called.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) fields: Vec<FieldRef>,
     pub(crate) result: FieldRef,
-    /// The constant arguments.
     pub(crate) constants: Vec<ScalarValue>,
     pub(crate) descending: bool,
     /// Whether the values come in an order that was asked for.
@@ -80,7 +78,6 @@ macro_rules! collected_rows {
 }
 pub(crate) use collected_rows;
 
-/// The aggregate that a row describes.
 pub(crate) fn collected(row: Row) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Collected { row, signature: Signature::user_defined(Volatility::Immutable) }))
 }
@@ -189,7 +186,6 @@ impl AggregateUDFImpl for Collected {
     }
 }
 
-/// The values of one group.
 #[derive(Debug)]
 struct Gathering {
     row: Row,

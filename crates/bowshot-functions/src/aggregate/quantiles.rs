@@ -37,7 +37,6 @@ fn takes_median(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-/// A fraction, or a list of them.
 fn fraction(of: &DataType) -> Option<DataType> {
     match of {
         of if of.is_numeric() => Some(DataType::Float64),
@@ -92,7 +91,6 @@ fn gives_disc(fields: &[FieldRef]) -> Result<Field> {
     }
 }
 
-/// The fractions of a call, and whether they are a list.
 fn fractions(call: &Call) -> Result<(Vec<f64>, bool)> {
     let (fractions, list) = match call.constant(0) {
         Some(ScalarValue::Float64(Some(fraction))) => (vec![*fraction], false),

@@ -45,7 +45,6 @@ struct Range {
     scale: i8,
 }
 
-/// A type of numbers that is added up here.
 trait Number: ArrowPrimitiveType<Native: Into<i128> + TryFrom<i128>> + std::fmt::Debug + Send + Sync {
     /// The sum of a batch, and whether it overflowed.
     fn total(values: &[Self::Native]) -> (i128, bool);
@@ -162,8 +161,9 @@ impl AggregateUDFImpl for Sum {
         }
     }
 
-    fn return_type(&self, given: &[DataType]) -> Result<DataType> {
-        self.of.return_type(given)
+    bowshot_api::delegate! { of:
+        fn return_type(&self, given: &[DataType]) -> Result<DataType>;
+        fn groups_accumulator_supported(&self, given: AccumulatorArgs<'_>) -> bool;
     }
 
     fn state_fields(&self, given: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -196,10 +196,6 @@ impl AggregateUDFImpl for Sum {
             None if is_interval(&given) && !given.is_distinct => Ok(Box::new(SlidingSum::default())),
             None => self.of.create_sliding_accumulator(given),
         }
-    }
-
-    fn groups_accumulator_supported(&self, given: AccumulatorArgs<'_>) -> bool {
-        self.of.groups_accumulator_supported(given)
     }
 
     fn create_groups_accumulator(&self, given: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {

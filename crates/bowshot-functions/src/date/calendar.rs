@@ -15,7 +15,6 @@ pub(super) fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("the date is out of range")
 }
 
-/// The fields of a point in time.
 pub(crate) fn split(micros: i64) -> Result<NaiveDateTime> {
     DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc()).ok_or_else(out_of_range)
 }
@@ -24,7 +23,6 @@ pub(crate) fn join(time: NaiveDateTime) -> i64 {
     time.and_utc().timestamp_micros()
 }
 
-/// A date of days since 1970.
 pub(super) fn date_of(days: i32) -> Result<NaiveDate> {
     Ok(split(i64::from(days) * DAY)?.date())
 }
@@ -155,7 +153,6 @@ pub(super) fn week_by_mode(date: NaiveDate, mode: i64) -> (i64, i64) {
     (year, days / 7 + 1)
 }
 
-/// Microseconds of the second of a time.
 pub(super) fn micros_of(time: NaiveDateTime) -> i64 {
     i64::from(time.nanosecond() / 1000 % 1_000_000)
 }

@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-/// What a clock shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Shows {
     Date,

@@ -160,7 +160,6 @@ impl<'a> Reader<'a> {
         i64::try_from(index).ok()
     }
 
-    /// This text in any case.
     pub(super) fn word(&mut self, word: &str) -> bool {
         let found = self.rest.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
         if found {

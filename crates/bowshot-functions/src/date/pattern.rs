@@ -30,10 +30,7 @@ impl<'a> Times<'a> {
 
     fn get(&self, row: usize) -> Result<Option<(i64, Option<i64>)>> {
         let Some(local) = self.local.get(row)? else { return Ok(None) };
-        let utc = match &self.utc {
-            Some(utc) => utc.get(row)?,
-            None => None,
-        };
+        let utc = self.utc.as_ref().map_or(Ok(None), |utc| utc.get(row))?;
         Ok(Some((local, utc.map(|utc| (local - utc) / SECOND))))
     }
 }

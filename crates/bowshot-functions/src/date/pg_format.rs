@@ -6,7 +6,6 @@ use arrow::datatypes::IntervalMonthDayNano;
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use datafusion::common::{Result, exec_err};
 
-/// Part of a pattern.
 #[derive(Debug, Clone)]
 pub(super) enum Piece {
     Text(char),

@@ -3,7 +3,6 @@
 use super::pg_format::{ending, roman};
 use datafusion::common::{Result, exec_err};
 
-/// What a pattern says.
 #[derive(Debug, Default)]
 struct Pattern {
     tokens: Vec<Token>,
@@ -15,7 +14,6 @@ struct Pattern {
     sign: Sign,
     roman: bool,
     scientific: bool,
-    /// Digits that `V` shifts the number by.
     shift: usize,
 }
 
@@ -108,7 +106,6 @@ fn parse(pattern: &str) -> Result<Pattern> {
     Ok(found)
 }
 
-/// A number as its digits.
 struct Digits {
     negative: bool,
     whole: String,

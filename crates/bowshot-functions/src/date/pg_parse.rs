@@ -28,7 +28,6 @@ fn out_of_range(text: &str) -> datafusion::common::DataFusionError {
     exec_datafusion_err!("date/time field value out of range: `{text}`")
 }
 
-/// A pattern taken apart.
 enum ParsedPattern {
     Percent(Vec<strftime::Piece>),
     Words(Vec<Piece>),

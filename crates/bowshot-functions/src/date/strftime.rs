@@ -7,7 +7,6 @@ use chrono::{Datelike, NaiveDateTime, Timelike};
 use datafusion::common::{Result, exec_err};
 use std::fmt::Write;
 
-/// Whose letters they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Strftime,

@@ -44,12 +44,10 @@ pub(crate) fn gives_part(_: &str, given: &ReturnFieldArgs<'_>) -> Result<Field> 
     Ok(if whole.is_some_and(|field| is_jsonb(field)) { jsonb_field() } else { json_field() })
 }
 
-/// Whether the text in a field is JSON.
 pub(crate) fn is_json(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == NAME) && text_type(field.data_type())
 }
 
-/// Whether the bytes in a field are UUIDs.
 pub(crate) fn is_uuid(field: &Field) -> bool {
     field.metadata().get(EXTENSION).is_some_and(|name| name == "arrow.uuid")
 }
@@ -165,7 +163,6 @@ pub(crate) fn map_trees(
     Rows::new(given)?.map_to_texts(|_, document| Ok(Some(text(Reader::tree(document)?))))
 }
 
-/// The column of these values.
 pub(crate) fn column<A: Array + FromIterator<Option<T>> + 'static, T>(
     values: Vec<Option<T>>,
 ) -> ColumnarValue {

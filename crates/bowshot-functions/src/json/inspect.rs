@@ -30,8 +30,9 @@ pub(crate) const FUNCTIONS: &[Function] = scalar_functions! {
         "how many elements or members there are; 1 for a scalar";
     "json_depth": takes_one, gives_int, depth => "how deep arrays and objects are nested; 1 for a scalar";
     "json_keys": takes_one_or_path, gives_texts, keys => "the keys of an object as a list";
-    "json_elements": takes_one, gives_jsons, elements => "the elements of an array as a list";
-    "json_elements_text": takes_one, gives_texts, element_texts =>
+    "json_elements": takes_one, gives_jsons, |given| elements(given, |one| Some(one.compact())) =>
+        "the elements of an array as a list";
+    "json_elements_text": takes_one, gives_texts, |given| elements(given, |one| one.text()) =>
         "the elements of an array as a list of text";
     "json_contains": takes_two, gives_truth, |given| compare(given, contains_anywhere) =>
         "whether a document has another one anywhere in it";
@@ -150,16 +151,9 @@ fn keys(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn elements(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+fn elements(given: &ScalarFunctionArgs, shown: fn(&Json<'_>) -> Option<String>) -> Result<ColumnarValue> {
     lists(given, |part| match part {
-        Json::Array(elements) => Ok(Some(elements.iter().map(|one| Some(one.compact())).collect())),
-        _ => exec_err!("cannot extract elements from a{}", non_array(part)),
-    })
-}
-
-fn element_texts(given: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    lists(given, |part| match part {
-        Json::Array(elements) => Ok(Some(elements.iter().map(Json::text).collect())),
+        Json::Array(elements) => Ok(Some(elements.iter().map(shown).collect())),
         _ => exec_err!("cannot extract elements from a{}", non_array(part)),
     })
 }

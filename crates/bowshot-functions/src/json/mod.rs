@@ -28,7 +28,6 @@ pub(crate) use to_json::{key, write};
 pub(crate) use variant::element;
 pub use variant::{VARIANT_COMPARED, VariantPath, variant_column, variants_of, variants_of_json};
 
-/// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     inspect::FUNCTIONS,
     modify::FUNCTIONS,

@@ -6,7 +6,6 @@ use super::value::Json;
 /// Powers of ten of a number, which the key has as so many digits.
 const MIDDLE: i64 = 5_000_000_000;
 
-/// The key of a document in its normal form.
 pub(super) fn order_key(document: &Json<'_>) -> String {
     match document {
         // An empty array is below all else, unless something is around it.

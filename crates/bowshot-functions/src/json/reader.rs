@@ -10,7 +10,6 @@ use std::borrow::Cow;
 /// How deep arrays and objects may be inside of one another.
 const DEPTH: usize = 128;
 
-/// One step into a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The member of an object.
@@ -23,7 +22,6 @@ pub(crate) enum Step {
     Below,
 }
 
-/// A place in a text.
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -48,7 +46,6 @@ impl<'a> Reader<'a> {
         reader.end().map(|()| part)
     }
 
-    /// Whether the text is JSON.
     pub(crate) fn check(text: &'a str) -> Result<()> {
         let mut reader = Self::new(text);
         reader.skip()?;

@@ -69,7 +69,6 @@ pub(crate) fn takes_list(name: &str, given: &[DataType]) -> Result<Vec<DataType>
     }
 }
 
-/// A list and a whole number.
 pub(crate) fn takes_list_int(name: &str, given: &[DataType]) -> Result<Vec<DataType>> {
     match given {
         [list, count] if count.is_integer() || count.is_null() => {
@@ -88,7 +87,6 @@ pub(crate) fn gives_ints(_: &str, _: &ReturnFieldArgs<'_>) -> Result<Field> {
     Ok(Field::new("", list_of(DataType::Int64), true))
 }
 
-/// The arguments of a batch as arrays.
 pub(crate) fn arrays(given: &ScalarFunctionArgs) -> Result<Vec<ArrayRef>> {
     given.args.iter().map(|value| value.to_array(given.number_rows)).collect()
 }
@@ -98,7 +96,6 @@ pub(crate) fn lists(arrays: &[ArrayRef], argument: usize) -> Result<&ListArray> 
     lists.ok_or_else(|| internal_datafusion_err!("argument {argument} is not a list"))
 }
 
-/// Where the elements of a row are.
 pub(crate) fn elements(lists: &ListArray, row: usize) -> Range<usize> {
     let offset =
         |row: usize| lists.value_offsets().get(row).map_or(0, |offset| usize::try_from(*offset).unwrap_or(0));

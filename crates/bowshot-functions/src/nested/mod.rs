@@ -24,7 +24,6 @@ pub(crate) fn with_lambdas() -> Vec<Arc<HigherOrderUDF>> {
     vec![fold::list_reduce()]
 }
 
-/// All functions of this area.
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     STOCK,
     limits::FUNCTIONS,

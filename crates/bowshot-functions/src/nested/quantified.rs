@@ -61,7 +61,6 @@ fn comparison(operator: &str) -> Result<Compare> {
     })
 }
 
-/// How long intervals are, by which they are compared.
 fn lengths(intervals: &ArrayRef) -> Result<ArrayRef> {
     let intervals = cast(intervals, &DataType::Interval(IntervalUnit::MonthDayNano))?;
     let lengths: Decimal128Array =

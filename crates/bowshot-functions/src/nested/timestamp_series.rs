@@ -32,7 +32,6 @@ struct Series {
     signature: Signature,
 }
 
-/// The series of that name, of numbers as it was.
 pub(super) fn series(of: Arc<ScalarUDF>, with_end: bool) -> Arc<ScalarUDF> {
     let signature = Signature::user_defined(Volatility::Immutable);
     Arc::new(ScalarUDF::from(Series { of, with_end, signature }))
@@ -77,9 +76,7 @@ fn label(start: &DataType, stop: &DataType, with_end: bool) -> Option<Arc<str>> 
 }
 
 impl ScalarUDFImpl for Series {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
+    bowshot_api::delegate! { of: fn name(&self) -> &str; }
 
     bowshot_api::getters!(signature: &Signature);
 

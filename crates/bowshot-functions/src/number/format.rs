@@ -69,7 +69,6 @@ fn pretty(bytes: i64) -> String {
     String::new()
 }
 
-/// A number in a base from 2 to 36, in capitals.
 pub(crate) fn in_base(mut number: u128, base: u32) -> String {
     let mut digits = Vec::new();
     loop {

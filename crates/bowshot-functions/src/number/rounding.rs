@@ -169,11 +169,6 @@ fn decimals(arguments: &Arguments, places_at: &dyn Fn(usize) -> Result<Option<i6
     Ok(std::sync::Arc::new(Decimal128Array::from(found).with_precision_and_scale(*precision, *kept)?))
 }
 
-/// Halves to the even neighbour, as Java's `rint` and bankers do.
-fn bround(arguments: &Arguments) -> Result<ArrayRef> {
-    map1::<Float, Real, _>(arguments, f64::round_ties_even)
-}
-
 const TRUNCATED: &[&[Kind]] = &[&[Number], &[Number, Whole], &[Kind::Date, Kind::Text]];
 
 pub(super) const FUNCTIONS: &[Function] = functions! {
@@ -184,6 +179,6 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
         "a decimal that is written out without zeros at its end";
     "trunc" "truncate": TRUNCATED, Seen(truncated_type), trunc =>
         "without its fraction, or cut to a number of decimal places; of a date, the first day of a unit";
-    "rint" "round_even" "roundbankers": &[&[Real64]], Float, bround =>
-        "rounded to an integer, halves to the even one";
+    "rint" "round_even" "roundbankers": &[&[Real64]], Float,
+        |a| map1::<Float, Real, _>(a, f64::round_ties_even) => "rounded to an integer, halves to the even one";
 };

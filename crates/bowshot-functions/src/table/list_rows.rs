@@ -15,7 +15,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Expanded {
     pub(super) name: &'static str,
-    /// The function that gives the list.
     pub(super) of: &'static str,
     /// The name of the column; structs have a column for each member.
     pub(super) column: &'static str,

@@ -51,7 +51,6 @@ pub(crate) fn functions() -> Vec<(&'static str, Arc<dyn TableFunctionImpl>)> {
     all
 }
 
-/// The constants that a table function is called with.
 fn literals(name: &str, arguments: &[Expr]) -> Result<Vec<ScalarValue>> {
     let value = |argument: &Expr| match argument {
         Expr::Literal(value, _) => Ok(value.clone()),
@@ -62,7 +61,6 @@ fn literals(name: &str, arguments: &[Expr]) -> Result<Vec<ScalarValue>> {
     arguments.iter().map(value).collect()
 }
 
-/// A table of one column.
 fn of_array(name: &str, values: ArrayRef) -> Result<Arc<dyn TableProvider>> {
     let schema = Arc::new(Schema::new(vec![Field::new(name, values.data_type().clone(), true)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![values])?;

@@ -93,10 +93,7 @@ fn mask(arguments: &Arguments) -> Result<ArrayRef> {
         for (reader, usual) in given.iter().zip(["X", "x", "n"]) {
             masks.push(get_or(reader.as_ref(), row, usual)?);
         }
-        masks.push(match &other {
-            Some(other) => other.get(row)?,
-            None => None,
-        });
+        masks.push(other.as_ref().map_or(Ok(None), |other| other.get(row))?);
         let kind = |c: char| match c {
             c if c.is_uppercase() => 0,
             c if c.is_lowercase() => 1,

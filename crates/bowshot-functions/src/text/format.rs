@@ -35,9 +35,8 @@ fn by_pattern(
     write: fn(&str, &Values<'_>, usize) -> Result<String>,
 ) -> Result<ArrayRef> {
     let (patterns, values) = (arguments.read::<Text>(0)?, Values::open(arguments)?);
-    fill::<Str, Result<Option<String>>>(arguments, |row| match patterns.get(row)? {
-        Some(pattern) => write(pattern, &values, row).map(Some),
-        None => Ok(None),
+    fill::<Str, Result<Option<String>>>(arguments, |row| {
+        patterns.get(row)?.map(|pattern| write(pattern, &values, row)).transpose()
     })
 }
 

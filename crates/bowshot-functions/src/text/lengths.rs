@@ -23,7 +23,6 @@ pub(super) fn bit_length() -> Arc<ScalarUDF> {
     })
 }
 
-/// The argument, if it is bytes.
 fn bytes(given: &ScalarFunctionArgs) -> Result<Option<ArrayRef>> {
     let Some(bytes) = given.args.first().filter(|value| value.data_type() == DataType::Binary) else {
         return Ok(None);

@@ -21,7 +21,6 @@ fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
     map2::<Text, Int, Str, Result<String>>(arguments, |text, count| repeated(arguments, text, count))
 }
 
-/// Which end is padded.
 #[derive(Clone, Copy)]
 enum End {
     Left,

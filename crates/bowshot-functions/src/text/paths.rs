@@ -7,7 +7,6 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 
-/// What divides the parts of a path.
 fn separators(name: &str) -> Result<&'static [char]> {
     match name {
         "both_slash" => Ok(&['/', '\\']),

@@ -15,7 +15,6 @@ const MOST_STEPS: usize = 1_000_000;
 /// Where a match and its groups are in the text, the match first.
 pub(super) type Spans = Vec<Option<Range<usize>>>;
 
-/// A compiled expression.
 #[derive(Debug)]
 pub(super) enum Pattern {
     Plain(Regex),
@@ -38,7 +37,6 @@ impl Pattern {
         }
     }
 
-    /// All matches, from left to right.
     pub(super) fn matches<'a>(&'a self, text: &'a str) -> Box<dyn Iterator<Item = Result<Spans>> + 'a> {
         let groups = self.groups();
         match self {

@@ -57,7 +57,6 @@ impl<'a> Searches<'a> {
     }
 }
 
-/// The text of a part of a match.
 pub(super) fn part<'t>(text: &'t str, spans: &Spans, group: usize) -> Option<&'t str> {
     spans.get(group).cloned().flatten().and_then(|span| text.get(span))
 }

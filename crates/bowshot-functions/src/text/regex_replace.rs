@@ -10,14 +10,12 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err};
 
-/// A piece of a replacement.
 #[derive(Debug, PartialEq)]
 enum Piece {
     Text(String),
     Group(usize),
 }
 
-/// How groups are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Groups {
     /// `\1`, `\&`.
@@ -80,7 +78,6 @@ fn pieces(replacement: &str, groups: Groups) -> Vec<Piece> {
     found
 }
 
-/// Which matches are replaced.
 #[derive(Debug, Clone, Copy)]
 enum Which {
     All,

@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// The most bytes of text that a function may make of one batch.
 pub(crate) const MOST_BYTES: usize = 256 << 20;
 
-/// What a function is called with.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     pub(crate) function: &'static str,
@@ -73,7 +72,6 @@ impl Arguments {
         Ok(&self.given(position)?.array)
     }
 
-    /// The argument as an array with all rows.
     pub(crate) fn full(&self, position: usize) -> Result<ArrayRef> {
         let given = self.given(position)?;
         if !given.constant || self.rows == 1 {
@@ -87,7 +85,6 @@ impl Arguments {
         Ok(self.given(position)?.array.data_type())
     }
 
-    /// Reads an argument row by row.
     pub(crate) fn read<'a, C: Column<'a>>(&'a self, position: usize) -> Result<Rows<'a, C>> {
         let given = self.given(position)?;
         Ok(Rows { reader: C::open(&given.array)?, constant: given.constant })
@@ -116,7 +113,6 @@ impl Arguments {
     }
 }
 
-/// One argument, row by row.
 pub(crate) struct Rows<'a, C: Column<'a>> {
     reader: C::Reader,
     constant: bool,
@@ -137,7 +133,6 @@ pub(crate) fn get_or<'a, C: Column<'a>>(
     argument.map_or(Ok(Some(absent)), |rows| rows.get(row))
 }
 
-/// The array of what `make` gives for each row.
 pub(crate) fn fill<O: Output, R: Cell<O::Item>>(
     arguments: &Arguments,
     mut make: impl FnMut(usize) -> R,
@@ -170,9 +165,8 @@ where
     R: Cell<O::Item>,
 {
     let first = arguments.read::<A>(position)?;
-    fill::<O, Result<Option<O::Item>>>(arguments, |row| match first.get(row)? {
-        Some(first) => make(first).cell(),
-        None => Ok(None),
+    fill::<O, Result<Option<O::Item>>>(arguments, |row| {
+        first.get(row)?.map_or(Ok(None), |first| make(first).cell())
     })
 }
 

@@ -112,7 +112,6 @@ impl<T: AsRef<str>> Output for Texts<T> {
     }
 }
 
-/// Bytes.
 pub(crate) struct Blob(BinaryBuilder);
 
 impl Output for Blob {
@@ -135,7 +134,6 @@ impl Output for Blob {
     }
 }
 
-/// Lists of text.
 pub(crate) struct StrList(ListBuilder<StringBuilder>);
 
 impl Output for StrList {

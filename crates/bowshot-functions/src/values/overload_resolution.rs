@@ -4,7 +4,6 @@ use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use std::sync::Arc;
 
-/// What an argument must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Whatever it is, unchanged.
@@ -26,7 +25,6 @@ pub(crate) enum Kind {
     Stamp,
     Time,
     Interval,
-    /// A list of text.
     Texts,
     /// Any number of further arguments, perhaps none.
     Many(&'static Kind),

@@ -13,7 +13,6 @@ use arrow::datatypes::{
 use bowshot_api::{offset_of_clock, offset_of_instant};
 use datafusion::common::{Result, exec_datafusion_err};
 
-/// How an argument is read.
 pub(crate) trait Column<'a> {
     type Reader: 'a;
     type Item;

@@ -16,7 +16,6 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
     of: Arc<WindowUDF>,
-    /// Whether it looks back.
     back: bool,
 }
 
@@ -31,18 +30,15 @@ pub(super) fn lead() -> Arc<WindowUDF> {
 impl WindowUDFImpl for Shift {
     crate::stock_methods!(of: name, signature, coerce_types);
 
-    fn expressions(&self, given: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.of.expressions(given)
+    bowshot_api::delegate! { of:
+        fn expressions(&self, given: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>>;
+        fn field(&self, given: WindowUDFFieldArgs<'_>) -> Result<FieldRef>;
     }
 
     fn partition_evaluator(&self, given: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
         let ignores = given.ignore_nulls();
         let inner = self.of.inner().partition_evaluator(given)?;
         Ok(if ignores { Box::new(Whole { inner }) } else { inner })
-    }
-
-    fn field(&self, given: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
-        self.of.field(given)
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {

@@ -40,7 +40,6 @@ pub(super) fn resolve(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Replaces null types by strings.
 fn without_null_types(data_type: &DataType) -> DataType {
     let inner = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(without_null_types(field.data_type())))

@@ -67,7 +67,6 @@ fn batch_rows(bytes: usize, rows: usize) -> usize {
     (BATCH_BYTES / row_bytes).clamp(1, BATCH_ROWS)
 }
 
-/// The end of the last complete record.
 fn last_record_end(bytes: &[u8]) -> Result<usize> {
     let (mut is_quoted, mut end) = (false, None);
     for (index, byte) in bytes.iter().enumerate() {
@@ -114,9 +113,7 @@ struct Lines {
     buffer: Bytes,
     decoder: Decoder,
     schema: SchemaRef,
-    /// Rows so far.
     rows: usize,
-    /// Bytes of the current batch.
     batch_bytes: usize,
     max_bytes: usize,
     is_whole: bool,

@@ -16,7 +16,6 @@ const MAGIC: &[u8] = b"ARROW1\0\0";
 const PADDING: &[u8] = &[0; 8];
 /// Begins a message, but in the oldest streams.
 const CONTINUATION: u32 = u32::MAX;
-/// Bytes of the metadata of one message.
 const MAX_METADATA_BYTES: usize = 64 << 20;
 
 /// The rows of an Arrow stream or file. Waits for the schema.
@@ -36,7 +35,6 @@ pub(super) async fn rows(upload: Upload, max_bytes: usize) -> Result<BatchStream
 
 struct Frames {
     upload: Upload,
-    /// Unread bytes.
     buffer: BytesMut,
     max_bytes: usize,
     decoder: Decoder,

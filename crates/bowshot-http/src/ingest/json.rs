@@ -175,9 +175,7 @@ struct Objects {
     schema: SchemaRef,
     /// Columns with an inferred floating-point type.
     reals: Vec<bool>,
-    /// Rows so far.
     rows: usize,
-    /// Bytes of the current batch.
     batch_bytes: usize,
     max_bytes: usize,
     is_whole: bool,

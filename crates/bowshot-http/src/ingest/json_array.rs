@@ -14,19 +14,15 @@ enum ArrayState {
     Bare,
     /// Expects an object or the end of the array.
     First,
-    /// Expects an object.
     Object,
     /// Expects a comma or the end of the array.
     Comma,
-    /// After the array.
     End,
 }
 
-/// Extracts the objects of an array.
 #[derive(Debug, Default)]
 pub(super) struct JsonArrayReader {
     state: ArrayState,
-    /// Nesting depth within the array.
     depth: usize,
     in_text: bool,
     is_escaped: bool,
@@ -61,7 +57,6 @@ impl JsonArrayReader {
         }
     }
 
-    /// Processes one byte.
     fn step(&mut self, byte: u8) -> Result<Option<u8>> {
         if self.in_text {
             self.in_text = self.is_escaped || byte != b'"';

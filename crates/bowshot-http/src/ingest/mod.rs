@@ -73,7 +73,6 @@ async fn write(
     }
 }
 
-/// Writes the rows; returns how many.
 async fn write_rows(
     scope: &SessionScope,
     ingest: &Ingest,
@@ -98,7 +97,6 @@ fn pieces(upload: Upload) -> ByteStream {
     pieces.boxed()
 }
 
-/// The format of an upload.
 fn format(headers: &HeaderMap) -> Result<Format> {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match Format::from_media_type(media) {

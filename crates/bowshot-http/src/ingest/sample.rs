@@ -4,7 +4,6 @@ use crate::request_body::Upload;
 use bowshot_api::Result;
 use bytes::Bytes;
 
-/// Size of the sample.
 const SAMPLE_BYTES: usize = 1 << 20;
 
 pub(super) struct Sample {
@@ -14,7 +13,6 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Reads the sample.
     pub(super) async fn take(
         upload: &mut Upload,
         mut map: impl FnMut(Bytes) -> Result<Bytes>,

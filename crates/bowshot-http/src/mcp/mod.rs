@@ -54,7 +54,6 @@ impl RpcError {
     }
 }
 
-/// A message of a client.
 #[derive(Debug)]
 enum Message {
     Request {
@@ -66,7 +65,6 @@ enum Message {
     Unanswered,
 }
 
-/// Answers `POST /mcp`.
 pub(crate) async fn answer(
     State(context): State<Context>,
     caller: Caller,

@@ -12,7 +12,6 @@ use std::ops::ControlFlow;
 /// Bytes of the rows of one result, as Arrow has them: more than a model can take in.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The first rows of a result.
 #[derive(Debug)]
 pub(super) struct FirstRows {
     /// With the names of the columns.
@@ -56,7 +55,6 @@ impl FirstRows {
     }
 }
 
-/// The first rows of a batch that fit.
 fn first_rows(batch: &RecordBatch, max_rows: usize, max_bytes: usize) -> RecordBatch {
     let mut first = batch.slice(0, batch.num_rows().min(max_rows));
     while first.num_rows() > 0 && batch_bytes(&first) > max_bytes {

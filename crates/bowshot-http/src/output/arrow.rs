@@ -31,7 +31,6 @@ impl AsRef<[u8]> for Owned {
     }
 }
 
-/// The streaming format.
 pub(super) struct Stream {
     /// `None` after the end.
     encoder: Option<StreamEncoder>,
@@ -58,9 +57,7 @@ fn over() -> Error {
 }
 
 impl Encoder for Stream {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         if let Some(piece) = self.ready.pop_front() {
@@ -108,9 +105,7 @@ impl File {
 }
 
 impl Encoder for File {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(self.message_bytes)? else { return Ok(None) };

@@ -15,14 +15,12 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 /// Fast: rows should not wait for it.
 const LEVEL: i32 = 1;
 
-/// An encoder with compression.
 pub(super) struct Compressed {
     inner: Box<dyn Encoder>,
     /// `None` after the end.
     packer: Option<Packer>,
 }
 
-/// A compressor.
 enum Packer {
     Zstd(ZstdEncoder<'static, Vec<u8>>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -40,7 +38,6 @@ impl Packer {
         })
     }
 
-    /// Compresses and flushes.
     fn pack(&mut self, bytes: &[u8]) -> io::Result<Bytes> {
         let packed = match self {
             Self::Zstd(zstd) => {
@@ -78,8 +75,9 @@ impl Compressed {
 }
 
 impl Encoder for Compressed {
-    fn take(&mut self, batch: RecordBatch) {
-        self.inner.take(batch);
+    bowshot_api::delegate! { inner:
+        fn take(&mut self, batch: RecordBatch);
+        fn is_heavy(&self) -> bool;
     }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
@@ -96,9 +94,5 @@ impl Encoder for Compressed {
     fn failed(&mut self, error: &Value) -> Option<Bytes> {
         let bytes = self.inner.failed(error)?;
         self.last(&bytes).ok()
-    }
-
-    fn is_heavy(&self) -> bool {
-        self.inner.is_heavy()
     }
 }

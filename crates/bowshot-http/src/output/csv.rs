@@ -12,7 +12,6 @@ use bowshot_api::{Answer, Result};
 use bytes::Bytes;
 use std::io::Write as _;
 
-/// The CSV encoder.
 pub(super) struct Csv {
     /// Pending bytes before the next row.
     before: Vec<u8>,
@@ -99,9 +98,7 @@ fn put(index: usize, text: Option<&[u8]>, out: &mut Vec<u8>) {
 }
 
 impl Encoder for Csv {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };

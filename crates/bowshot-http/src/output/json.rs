@@ -46,9 +46,7 @@ impl Json {
 }
 
 impl Encoder for Json {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };
@@ -124,9 +122,7 @@ fn unique(schema: &Schema) -> Vec<String> {
 }
 
 impl Encoder for Lines {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         let Some(batch) = self.batches.slice(PIECE_BYTES)? else { return Ok(None) };

@@ -16,7 +16,6 @@ use std::sync::Arc;
 const EXTENSION: &str = "ARROW:extension:name";
 const UUID: &str = "arrow.uuid";
 
-/// Whether the values are UUIDs as bytes.
 pub(super) fn is_uuid(field: &Field) -> bool {
     *field.data_type() == DataType::FixedSizeBinary(16)
         && field.metadata().get(EXTENSION).is_some_and(|name| name == UUID)
@@ -42,7 +41,6 @@ pub(super) fn options() -> EncoderOptions {
     EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(OwnEncoders))
 }
 
-/// Encoders of the columns of a batch.
 pub(super) struct JsonValues<'a>(Vec<NullableEncoder<'a>>);
 
 impl<'a> JsonValues<'a> {

@@ -25,7 +25,6 @@ use std::sync::Arc;
 /// Target size of a chunk of text formats.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Encodes rows.
 pub(crate) trait Encoder: Send {
     /// Adds the next batch, after [`Encoder::more`] has returned `None`.
     fn take(&mut self, batch: RecordBatch);
@@ -33,7 +32,6 @@ pub(crate) trait Encoder: Send {
     /// The next chunk; `None` if it needs another batch.
     fn more(&mut self) -> Result<Option<Bytes>>;
 
-    /// The end of the encoding.
     fn end(&mut self) -> Result<Bytes>;
 
     /// The end of a failed result, if the format can express it; else the connection is aborted.
@@ -66,14 +64,12 @@ pub(crate) fn encoder(wanted: ResponseFormat, answer: &Answer, limits: &Limits) 
     })
 }
 
-/// Slices batches, and converts them to a layout.
 #[derive(Debug)]
 struct BatchSlicer {
     layout: Layout,
     schema: SchemaRef,
     batch: Option<RecordBatch>,
     row: usize,
-    /// Average bytes of a row.
     row_bytes: usize,
 }
 

@@ -19,7 +19,6 @@ const READ_BYTES: usize = 512 << 20;
 /// Bytes encoded at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// The Parquet encoder.
 pub(super) struct Parquet {
     writer: ArrowWriter<Vec<u8>>,
     batches: BatchSlicer,
@@ -55,9 +54,7 @@ fn unencoded(error: ParquetError) -> Error {
 }
 
 impl Encoder for Parquet {
-    fn take(&mut self, batch: RecordBatch) {
-        self.batches.take(batch);
-    }
+    bowshot_api::delegate! { batches: fn take(&mut self, batch: RecordBatch); }
 
     fn more(&mut self) -> Result<Option<Bytes>> {
         while let Some(batch) = self.batches.slice(PART_BYTES)? {

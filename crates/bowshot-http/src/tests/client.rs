@@ -2,11 +2,10 @@
 
 use super::PATIENCE;
 use std::net::SocketAddr;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -36,7 +35,6 @@ impl Reply {
     }
 }
 
-/// The text of a request.
 pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
     if !headers.iter().any(|(name, _)| *name == "host") {
@@ -62,10 +60,15 @@ pub(super) async fn send(address: SocketAddr, request: &[u8]) -> TcpStream {
 }
 
 /// One answer, up to the end of the connection.
-pub(super) async fn receive(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Reply {
+pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> Reply {
+    parse(&receive_bytes(stream).await)
+}
+
+/// All that comes until the connection ends, in order or not.
+pub(super) async fn receive_bytes(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
     let mut bytes = Vec::new();
     _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("in time");
-    parse(&bytes)
+    bytes
 }
 
 fn parse(bytes: &[u8]) -> Reply {

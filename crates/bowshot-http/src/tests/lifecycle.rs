@@ -1,6 +1,6 @@
 //! Clients that go away, and servers that end.
 
-use super::client::{receive, request, send};
+use super::client::{receive, receive_bytes, request, send};
 use super::{Running, choices};
 use bowshot_api::Limits;
 use std::time::Duration;
@@ -15,8 +15,7 @@ async fn a_client_that_reads_nothing_is_cut_off() {
     let mut stalled = send(running.address, &request("POST", "/v1/sql", &[SQL], b"wide 100000")).await;
     running.server.until(|counts| counts.streams == 1).await;
     running.server.until(|counts| counts.streams == 0 && counts.sessions == 0).await;
-    let mut rest = Vec::new();
-    _ = stalled.read_to_end(&mut rest).await;
+    let rest = receive_bytes(&mut stalled).await;
     assert!(!rest.ends_with(b"0\r\n\r\n"));
     // Of ten thousand batches of a megabyte, what the sockets hold.
     let made = running.server.made.load(std::sync::atomic::Ordering::Relaxed);
@@ -94,9 +93,7 @@ async fn one_connection_takes_many_requests() {
     let mut stream =
         send(running.address, [one("rows 1"), one("wrong"), one("insert")].concat().as_bytes()).await;
     stream.write_all(&request("GET", "/health", &[], b"")).await.unwrap();
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).await.unwrap();
-    let text = String::from_utf8(bytes).unwrap();
+    let text = String::from_utf8(receive_bytes(&mut stream).await).unwrap();
     let statuses: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|reply| &reply[..3]).collect();
     assert_eq!(statuses, ["200", "400", "200", "200"]);
     running.server.until(|counts| counts.sessions == 0).await;

@@ -1,10 +1,10 @@
 //! Health, readiness, metrics, and what a wrong request gets.
 
 use super::Running;
+use super::client::{receive_bytes, send};
 use bowshot_api::Lifecycle;
 use expect_test::{Expect, expect};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
 
 async fn start() -> Running {
     let running = Running::start().await;
@@ -14,10 +14,7 @@ async fn start() -> Running {
 
 impl Running {
     async fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).await.expect("connect");
-        stream.write_all(request.as_bytes()).await.expect("write");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.expect("read");
+        let answer = receive_bytes(&mut send(self.address, request.as_bytes()).await).await;
         String::from_utf8(answer).expect("text")
     }
 
@@ -150,11 +147,7 @@ async fn malformed_requests_end_their_connection_and_nothing_else() {
         format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(100_000)),
         format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65)),
     ] {
-        let mut stream = TcpStream::connect(running.address).await.expect("connect");
-        // The server may hang up before everything is written.
-        _ = stream.write_all(bad.as_bytes()).await;
-        let mut answer = Vec::new();
-        _ = stream.read_to_end(&mut answer).await;
+        let answer = receive_bytes(&mut send(running.address, bad.as_bytes()).await).await;
         let answer = String::from_utf8_lossy(&answer);
         assert!(!answer.starts_with("HTTP/1.1 2"), "{bad:?} was answered with {answer}");
     }
@@ -165,27 +158,22 @@ async fn malformed_requests_end_their_connection_and_nothing_else() {
 #[tokio::test]
 async fn shutdown_ends_idle_and_half_open_connections() {
     let running = start().await;
-    let mut idle = TcpStream::connect(running.address).await.expect("connect");
-    idle.write_all(b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("write");
+    let mut idle = send(running.address, b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n").await;
     let mut first = [0_u8; 12];
     idle.read_exact(&mut first).await.expect("an answer");
     assert_eq!(&first, b"HTTP/1.1 200");
-    let mut half = TcpStream::connect(running.address).await.expect("connect");
-    half.write_all(b"GET /hea").await.expect("write");
+    let mut half = send(running.address, b"GET /hea").await;
     running.stop().await;
     let mut rest = Vec::new();
     idle.read_to_end(&mut rest).await.expect("closed in order");
     // A reset is as good as an orderly end here: what counts is that nobody holds the connection.
-    _ = half.read_to_end(&mut rest).await;
+    receive_bytes(&mut half).await;
 }
 
 #[tokio::test]
 async fn tls_without_a_certificate_ends_at_once() {
     let running = Running::start().await;
-    let mut stream = TcpStream::connect(running.address).await.unwrap();
-    stream.write_all(&[22, 3, 1, 0, 1, 0]).await.unwrap();
-    let mut rest = Vec::new();
-    _ = stream.read_to_end(&mut rest).await;
-    assert!(rest.is_empty());
+    let mut stream = send(running.address, &[22, 3, 1, 0, 1, 0]).await;
+    assert!(receive_bytes(&mut stream).await.is_empty());
     running.stop().await;
 }

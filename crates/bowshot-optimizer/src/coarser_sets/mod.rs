@@ -280,7 +280,6 @@ fn of_sets(
     rows.collect()
 }
 
-/// One group of no rows.
 fn no_rows(states: &[ArrayRef], schema: &SchemaRef, keys: usize) -> Result<RecordBatch> {
     let fields = schema.fields();
     let of_keys = fields.iter().take(keys).map(|field| new_null_array(field.data_type(), 1));

@@ -44,7 +44,6 @@ pub(super) fn order(sets: &PhysicalGroupBy) -> Option<Vec<usize>> {
     order.windows(2).all(is_within).then_some(order)
 }
 
-/// The keys that a set groups by.
 fn keys_of(set: &[bool]) -> Vec<usize> {
     set.iter().enumerate().filter(|(_, left_out)| !**left_out).map(|(at, _)| at).collect()
 }
@@ -300,7 +299,7 @@ impl Running {
 
     fn end(&self, at: usize) {
         if let Some(next) = self.steps.get(at + 1) {
-            next.feed.close();
+            next.feed.sender.close_channel();
         }
     }
 
@@ -347,10 +346,6 @@ impl Feed {
             Ok(()) => Ok(()),
             Err(_) => internal_err!("groups of a grouping set have ended before those that they are made of"),
         }
-    }
-
-    fn close(&self) {
-        self.sender.close_channel();
     }
 
     /// Whether there is nothing to read, but may be later.

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 /// Bytes from which a constant is long. A whole batch of shorter ones fits what a statement may take in a step.
 const LONG: usize = 8 << 10;
-/// Bytes of copies for one batch.
 const COPIES: usize = 16 << 20;
 
 /// The operator with short batches below it, if its constants ask for them.
@@ -67,12 +66,10 @@ pub struct ShortBatches {
 }
 
 impl ShortBatches {
-    /// How many rows its batches have at most, if a plan is one.
     pub fn rows(plan: &dyn ExecutionPlan) -> Option<usize> {
         plan.downcast_ref::<Self>().map(|short| short.rows)
     }
 
-    /// An input in batches of at most so many rows.
     pub fn of(input: Arc<dyn ExecutionPlan>, rows: usize) -> Arc<dyn ExecutionPlan> {
         Arc::new(Self { input, rows })
     }
@@ -89,9 +86,7 @@ impl ExecutionPlan for ShortBatches {
         "ShortBatches"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
+    bowshot_api::delegate! { input: fn properties(&self) -> &Arc<PlanProperties>; }
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]

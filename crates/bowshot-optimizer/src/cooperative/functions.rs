@@ -22,7 +22,6 @@ const MAX_VALUE_BYTES: u64 = 1 << 30;
 /// Steps for one value: a second or two.
 const MAX_VALUE_STEPS: u64 = 1_000_000_000;
 
-/// The functions, and what each row of them costs.
 const FUNCTIONS: [(&str, Cost); 14] = [
     ("repeat", Cost::Times),
     ("lpad", Cost::Length),
@@ -167,7 +166,6 @@ impl Cost {
     }
 }
 
-/// Bytes of one value of a column, on average.
 fn width(value: Option<&ColumnarValue>, rows: usize) -> u64 {
     match value {
         Some(ColumnarValue::Array(array)) => (array.get_array_memory_size() / rows.max(1)).max(8) as u64,
@@ -279,20 +277,10 @@ impl ScalarUDFImpl for Guarded {
         Some(ScalarUDF::new_from_impl(Self { inner, cost: self.cost }))
     }
 
-    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
-        self.inner.evaluate_bounds(input)
-    }
-
-    fn propagate_constraints(
-        &self,
-        interval: &Interval,
-        inputs: &[&Interval],
-    ) -> Result<Option<Vec<Interval>>> {
-        self.inner.propagate_constraints(interval, inputs)
-    }
-
-    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
-        self.inner.preserves_lex_ordering(inputs)
+    bowshot_api::delegate! { inner:
+        fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval>;
+        fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>>;
+        fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool>;
     }
 }
 

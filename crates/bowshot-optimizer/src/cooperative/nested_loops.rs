@@ -64,8 +64,9 @@ impl PhysicalExpr for Stepping {
         step(|| self.0.evaluate(batch))
     }
 
-    fn return_field(&self, input_schema: &Schema) -> Result<FieldRef> {
-        self.0.return_field(input_schema)
+    bowshot_api::delegate! { 0:
+        fn return_field(&self, input_schema: &Schema) -> Result<FieldRef>;
+        fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 
     fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
@@ -80,9 +81,5 @@ impl PhysicalExpr for Stepping {
             Some(child) => Arc::new(Self(child)),
             None => self,
         })
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt_sql(f)
     }
 }

@@ -92,8 +92,12 @@ impl PhysicalExpr for DecimalArithmetic {
         Ok(self.result.clone())
     }
 
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.exact.nullable(schema)
+    bowshot_api::delegate! { exact:
+        fn nullable(&self, schema: &Schema) -> Result<bool>;
+        fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>>;
+        fn evaluate_bounds(&self, children: &[&Interval]) -> Result<Interval>;
+        fn get_properties(&self, children: &[ExprProperties]) -> Result<ExprProperties>;
+        fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
@@ -113,28 +117,12 @@ impl PhysicalExpr for DecimalArithmetic {
         Ok(wide)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        self.exact.children()
-    }
-
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         // Of what type those are, nobody tells.
         Arc::clone(&self.exact).with_new_children(children)
-    }
-
-    fn evaluate_bounds(&self, children: &[&Interval]) -> Result<Interval> {
-        self.exact.evaluate_bounds(children)
-    }
-
-    fn get_properties(&self, children: &[ExprProperties]) -> Result<ExprProperties> {
-        self.exact.get_properties(children)
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.exact.fmt_sql(f)
     }
 }
 

@@ -15,13 +15,10 @@ use std::sync::Arc;
 
 /// Leaves filters and join conditions alone: other rules rewrite those.
 pub(super) fn narrow_decimals(node: &Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Replacement {
-    match node.downcast_ref::<ProjectionExec>() {
-        Some(projection) => in_projection(projection),
-        None => match node.downcast_ref::<AggregateExec>() {
-            Some(aggregate) => change_arguments(aggregate, narrowed),
-            None => Ok(None),
-        },
+    if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+        return in_projection(projection);
     }
+    node.downcast_ref::<AggregateExec>().map_or(Ok(None), |aggregate| change_arguments(aggregate, narrowed))
 }
 
 /// The projection with such arithmetic, if it has any.

@@ -15,7 +15,6 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One operator on the way.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -27,7 +26,6 @@ pub(super) struct Level {
     pub(super) side: JoinSide,
 }
 
-/// What one function reads.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     pub(super) arguments: Vec<Arc<dyn PhysicalExpr>>,
@@ -98,10 +96,7 @@ impl Level {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             return self.below_projection(projection);
         }
-        match plan.downcast_ref::<HashJoinExec>() {
-            Some(join) => self.below_join(join),
-            None => Ok(None),
-        }
+        plan.downcast_ref::<HashJoinExec>().map_or(Ok(None), |join| self.below_join(join))
     }
 
     fn below_projection(&self, projection: &ProjectionExec) -> Result<Option<Self>> {

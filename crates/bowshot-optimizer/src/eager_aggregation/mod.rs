@@ -36,10 +36,7 @@ fn in_steps(node: &Arc<dyn ExecutionPlan>, choose: Choose<'_>) -> Replacement {
         return Ok(None);
     };
     let levels = levels::below(partial)?;
-    match choose(partial, &levels) {
-        Some(chosen) => build::plan(partial, &levels, chosen),
-        None => Ok(None),
-    }
+    choose(partial, &levels).map_or(Ok(None), |chosen| build::plan(partial, &levels, chosen))
 }
 
 /// Whether it is a first step whose states can be put together once more. Grouping sets have one below them that is.

@@ -6,7 +6,7 @@ use crate::common_subplans::SharedWork;
 use crate::join_order::{SELECTION, SessionJoinOrder};
 use crate::node_rule::{Change, Replacement, node_rule};
 use crate::same_names;
-use crate::test_sessions::{answer, physical_plan, session};
+use crate::test_sessions::{answer, physical_plan, register_file, session};
 use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::MemTable;
@@ -129,23 +129,15 @@ async fn with_files(folder: &std::path::Path, wanted: bool) -> SessionContext {
     for (name, rows, of) in
         [("sales", 60_000_i64, 1_000), ("customers", 1_000, 1_000), ("tickets", 60_000, 60_000)]
     {
-        let path = folder.join(format!("{name}.parquet"));
-        let path = path.to_str().expect("text");
-        if !std::fs::exists(path).expect("a folder") {
-            let columns: Vec<(&str, ArrayRef)> = vec![
-                ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
-                ("customer", Arc::new(Int64Array::from_iter_values((0..rows).map(|n| n % of)))),
-                ("price", Arc::new(Int64Array::from_iter_values((0..rows).map(|n| n % 100)))),
-                (
-                    "name",
-                    Arc::new(StringArray::from_iter_values((0..rows).map(|n| format!("name {}", n % 50)))),
-                ),
-            ];
-            let frame =
-                context.read_batch(RecordBatch::try_from_iter(columns).expect("a batch")).expect("rows");
-            frame.write_parquet(path, Default::default(), None).await.expect("a file");
-        }
-        context.register_parquet(name, path, Default::default()).await.expect("a table");
+        let names = (0..rows).map(|n| format!("name {}", n % 50));
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("id", Arc::new(Int64Array::from_iter_values(0..rows))),
+            ("customer", Arc::new(Int64Array::from_iter_values((0..rows).map(|n| n % of)))),
+            ("price", Arc::new(Int64Array::from_iter_values((0..rows).map(|n| n % 100)))),
+            ("name", Arc::new(StringArray::from_iter_values(names))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        register_file(&context, folder, name, batch).await;
     }
     context
 }
@@ -154,24 +146,18 @@ async fn with_files(folder: &std::path::Path, wanted: bool) -> SessionContext {
 async fn rows_are_grouped_first_where_that_leaves_far_fewer() {
     let folder = tempfile::tempdir().expect("a folder");
     let (with, without) = (with_files(folder.path(), true).await, with_files(folder.path(), false).await);
-    for (sql, expected) in [
-        (
-            "SELECT c.name, sum(s.price) FROM sales s JOIN customers c ON s.customer = c.id GROUP BY c.name",
-            true,
-        ),
-        (
-            "SELECT c.name, c.price, sum(s.price) FROM sales s JOIN customers c ON s.customer = c.id \
-             GROUP BY ROLLUP (c.name, c.price)",
-            true,
-        ),
+    let fewer = [
+        "SELECT c.name, sum(s.price) FROM sales s JOIN customers c ON s.customer = c.id GROUP BY c.name",
+        "SELECT c.name, c.price, sum(s.price) FROM sales s JOIN customers c ON s.customer = c.id \
+         GROUP BY ROLLUP (c.name, c.price)",
+    ];
+    let others = [
         // Each row is a group of its own.
-        ("SELECT t.name, sum(s.price) FROM sales s JOIN tickets t ON s.id = t.id GROUP BY t.name", false),
+        "SELECT t.name, sum(s.price) FROM sales s JOIN tickets t ON s.id = t.id GROUP BY t.name",
         // Few rows.
-        (
-            "SELECT c.name, sum(d.price) FROM customers d JOIN customers c ON d.id = c.id GROUP BY c.name",
-            false,
-        ),
-    ] {
+        "SELECT c.name, sum(d.price) FROM customers d JOIN customers c ON d.id = c.id GROUP BY c.name",
+    ];
+    for (sql, expected) in fewer.map(|sql| (sql, true)).into_iter().chain(others.map(|sql| (sql, false))) {
         let shown = physical_plan(&with, sql).await;
         let below_join =
             shown.split("HashJoinExec").nth(1).is_some_and(|below| below.contains("mode=Partial,"));

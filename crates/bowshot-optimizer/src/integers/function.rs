@@ -10,7 +10,6 @@ use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use std::sync::Arc;
 
-/// `+`, `-` or `*` of two integers of one type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct IntegerArithmetic {
     operator: Operator,

@@ -99,7 +99,6 @@ impl Model {
         cost_of(self.rows(left), self.rows(right), self.rows(left.with(right)))
     }
 
-    /// Rows that relations give together, whatever the order.
     pub(super) fn rows(&mut self, set: RelationSet) -> f64 {
         if let Some(rows) = self.rows.get(&set) {
             return *rows;

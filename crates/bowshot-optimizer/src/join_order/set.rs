@@ -1,6 +1,5 @@
 //! Small sets of relations.
 
-/// Relations by number, as bits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct RelationSet(pub(super) u64);
 
@@ -41,7 +40,6 @@ impl RelationSet {
         self.0.count_ones() as usize
     }
 
-    /// The relations in order.
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
         let mut rest = self.0;
         std::iter::from_fn(move || {

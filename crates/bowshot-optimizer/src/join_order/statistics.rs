@@ -24,7 +24,6 @@ const DATES_DAYS: f64 = 250.0 * 365.25;
 /// Semi and anti joins leave at least this part of the rows.
 const LEAST_SHARE: f64 = 0.01;
 
-/// What is known of a relation.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     /// Rows that the relation gives.
@@ -34,7 +33,6 @@ pub(crate) struct Facts {
     pub(super) columns: Vec<ColumnFacts>,
 }
 
-/// What is known of a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ColumnFacts {
     /// Different values, before conditions on other columns took some away.

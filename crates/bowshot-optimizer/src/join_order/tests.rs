@@ -6,6 +6,7 @@ use super::tree::Shape;
 use super::{Choose, SELECTION, SessionJoinOrder, before_selection, choosing, worthwhile};
 use crate::node_rule::Rule;
 use crate::same_names;
+use crate::test_sessions::register_file;
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
@@ -74,7 +75,6 @@ fn any_shape(model: &mut Model, given: Shape) -> Shape {
     shape
 }
 
-/// Which relations each join of a shape joins, whatever its sides.
 fn joined_sets(shape: &Shape) -> BTreeSet<RelationSet> {
     match shape {
         Shape::Relation(_) => BTreeSet::new(),
@@ -214,17 +214,6 @@ async fn joined_rows(context: &SessionContext, sql: &str) -> (usize, usize) {
     let plan = context.sql(sql).await.expect("query").create_physical_plan().await.expect("plan");
     collect(Arc::clone(&plan), context.task_ctx()).await.expect("rows");
     joins(&plan)
-}
-
-/// A table in a Parquet file, which has statistics of its values; in memory there are none.
-async fn register_file(context: &SessionContext, folder: &std::path::Path, name: &str, batch: RecordBatch) {
-    let path = folder.join(format!("{name}.parquet"));
-    let path = path.to_str().expect("text");
-    if !std::fs::exists(path).expect("folder") {
-        let frame = context.read_batch(batch).expect("rows");
-        frame.write_parquet(path, Default::default(), None).await.expect("file");
-    }
-    context.register_parquet(name, path, Default::default()).await.expect("table");
 }
 
 /// Files of a table for each tenant's texts, and of keys that are far apart, as those of days in digits are.

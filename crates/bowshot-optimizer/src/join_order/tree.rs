@@ -35,7 +35,6 @@ pub(super) struct Condition {
     pub(super) may_fail: bool,
 }
 
-/// In which order relations are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Shape {
     Relation(usize),

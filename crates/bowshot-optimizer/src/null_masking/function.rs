@@ -63,9 +63,7 @@ impl ScalarUDFImpl for NullsFirst {
 
     bowshot_api::getters!(name: &str);
 
-    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
-        self.inner.placement(args)
-    }
+    bowshot_api::delegate! { inner: fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement; }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if self.gives_field() {

@@ -2,6 +2,7 @@
 //! ignored in comparisons (SQL standard, PAD SPACE), and JSONB has its keys in order.
 
 use super::is_choice;
+use crate::expressions::is_comparison;
 use bowshot_formats::extension_types::EXTENSION;
 use bowshot_functions::normal_jsonb;
 use bowshot_tables::PADDED;
@@ -10,7 +11,7 @@ use datafusion::arrow::datatypes::Field;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, FieldMetadata, InList};
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Union};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Projection, Union};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,8 +24,7 @@ enum Spelling {
 
 /// Comparisons by an operator.
 pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<BinaryExpr>> {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    if !matches!(binary.op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom) {
+    if !is_comparison(binary.op) {
         return Ok(Transformed::no(binary));
     }
     let changed = match (spelling(&binary.left, schema), spelling(&binary.right, schema)) {

@@ -82,9 +82,7 @@ impl AggregateUDFImpl for Distinct {
         self.of.return_field(given.get(..1).unwrap_or_default())
     }
 
-    fn default_value(&self, of: &DataType) -> Result<ScalarValue> {
-        self.of.default_value(of)
-    }
+    bowshot_api::delegate! { of: fn default_value(&self, of: &DataType) -> Result<ScalarValue>; }
 
     fn state_fields(&self, given: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let lists = given.input_fields.iter().zip(["values", "keys"]).map(|(field, part)| {
@@ -137,7 +135,6 @@ impl Values {
         Ok(())
     }
 
-    /// The values in the order of their keys.
     fn in_order(&self) -> Result<ArrayRef> {
         let options = SortOptions { descending: self.descending, nulls_first: self.nulls_first };
         let keys = self.column(1, self.found.keys())?;

@@ -28,17 +28,14 @@ pub(super) fn position(value: Expr, of: &EnumType) -> Expr {
     call(Kind::Position, value, of)
 }
 
-/// The label that stands at a position.
 pub(super) fn label(position: Expr, of: &EnumType) -> Expr {
     call(Kind::Label, position, of)
 }
 
-/// A text as a value of the type, of which it is one.
 pub(super) fn enum_value(value: Expr, of: &EnumType) -> Expr {
     call(Kind::Value, value, of)
 }
 
-/// Whether [`enum_value`] has made a call.
 pub(super) fn is_enum_value(call: &ScalarFunction) -> bool {
     call.name() == Kind::Value.name()
 }
@@ -101,9 +98,7 @@ impl EnumFunction {
 }
 
 impl ScalarUDFImpl for EnumFunction {
-    fn name(&self) -> &'static str {
-        self.kind.name()
-    }
+    bowshot_api::delegate! { kind: fn name(&self) -> &'static str; }
 
     bowshot_api::getters!(signature: &Signature);
 

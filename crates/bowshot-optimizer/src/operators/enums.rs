@@ -5,6 +5,7 @@
 use super::enum_functions::{enum_value, is_enum_value, label, position};
 use super::is_choice;
 use super::untyped::{selected, with_value};
+use crate::expressions::is_comparison;
 use bowshot_api::{Error, Reason};
 use bowshot_types::enums::EnumType;
 use datafusion::arrow::datatypes::DataType;
@@ -37,11 +38,6 @@ pub(super) fn order_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 fn orders(op: Operator) -> bool {
     matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
-}
-
-fn compares(op: Operator) -> bool {
-    use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
-    orders(op) || matches!(op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
 /// The type that all values have of which one has one: texts that are written out are its labels.
@@ -94,7 +90,7 @@ fn replace(value: &mut Expr, of: &EnumType) {
 
 /// Comparisons by an operator.
 pub(super) fn compared(mut binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<BinaryExpr>> {
-    if !compares(binary.op) {
+    if !is_comparison(binary.op) {
         return Ok(Transformed::no(binary));
     }
     let sides = [binary.left.as_ref(), binary.right.as_ref()];

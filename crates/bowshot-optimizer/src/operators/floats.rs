@@ -33,7 +33,6 @@ pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList
     if changed { Transformed::yes(list) } else { Transformed::no(list) }
 }
 
-/// Arguments of a function.
 pub(super) fn arguments(args: &mut [Expr], schema: &DFSchema) -> bool {
     args.len() > 1 && together(args.iter_mut(), schema)
 }

@@ -55,7 +55,6 @@ pub(super) fn duration_within(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// How long an interval is.
 pub(super) fn length_of(interval: Expr) -> Expr {
     call(Kind::Length, vec![interval])
 }
@@ -141,7 +140,6 @@ fn length(intervals: &ArrayRef) -> Result<ArrayRef> {
 /// An interval and a number as an interval; `None` beyond the longest one.
 type Scale = fn(IntervalMonthDayNano, f64) -> Result<Option<IntervalMonthDayNano>>;
 
-/// The intervals, each with the number beside it.
 fn scaled(intervals: &ArrayRef, numbers: &ArrayRef, scale: Scale) -> Result<ArrayRef> {
     let (intervals, numbers) = (cast(intervals, &INTERVAL)?, cast(numbers, &DataType::Float64)?);
     let (intervals, numbers) =

@@ -14,7 +14,6 @@ const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 /// Values that one is chosen of; each is there more often with every one more.
 const MAX_CHOICES: usize = 4;
 
-/// Comparisons of two intervals.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(binary) = expr else { return Transformed::no(expr) };
     if !(is_interval(&binary.left, schema) && is_interval(&binary.right, schema)) {
@@ -25,7 +24,6 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), binary.op, Box::new(right))))
 }
 
-/// Lists of intervals.
 pub(super) fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<InList> {
     let all = std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect();
     if lengths(all, schema) { Transformed::yes(list) } else { Transformed::no(list) }

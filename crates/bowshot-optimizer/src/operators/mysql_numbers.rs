@@ -280,7 +280,6 @@ fn number_of(text: Expr) -> Expr {
     }
 }
 
-/// The number that a text begins with.
 fn number(text: &str) -> f64 {
     beginning(text.trim_start()).parse::<f64>().map_or(0.0, |number| number.clamp(f64::MIN, f64::MAX))
 }

@@ -29,7 +29,6 @@ pub(crate) fn functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&DIVIDE), Arc::clone(&ROUND)]
 }
 
-/// Whether a function divides.
 pub(crate) fn is_division(function: &ScalarUDF) -> bool {
     plan_function_of::<Kind>(function) == Some(&Kind::Divide)
 }

@@ -43,7 +43,6 @@ pub(super) fn of_window(params: &mut WindowFunctionParams, schema: &DFSchema) ->
     changed
 }
 
-/// The order in which an aggregate takes its values.
 pub(super) fn of_aggregate(function: &mut AggregateFunction, schema: &DFSchema) -> bool {
     // That of DISTINCT is by its argument, and that of WITHIN GROUP gives the values.
     if function.params.distinct || function.func.supports_within_group_clause() {

@@ -161,7 +161,6 @@ struct Lists {
     /// One that is not put together right even where unknown is false: with other values than constants, or with a NULL that
     /// makes it unknown for all that it does not leave out.
     loose: bool,
-    /// Whether equalities count as lists.
     equalities: bool,
 }
 

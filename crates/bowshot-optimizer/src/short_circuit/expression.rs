@@ -102,12 +102,13 @@ fn open(left: &BooleanArray, is_and: bool) -> Result<BooleanArray> {
 }
 
 impl PhysicalExpr for Guarded {
-    fn data_type(&self, schema: &Schema) -> Result<DataType> {
-        self.exact.data_type(schema)
-    }
-
-    fn nullable(&self, schema: &Schema) -> Result<bool> {
-        self.exact.nullable(schema)
+    bowshot_api::delegate! { exact:
+        fn data_type(&self, schema: &Schema) -> Result<DataType>;
+        fn nullable(&self, schema: &Schema) -> Result<bool>;
+        fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>>;
+        fn evaluate_bounds(&self, children: &[&Interval]) -> Result<Interval>;
+        fn get_properties(&self, children: &[ExprProperties]) -> Result<ExprProperties>;
+        fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
     }
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
@@ -115,27 +116,11 @@ impl PhysicalExpr for Guarded {
         self.exact.evaluate(batch).or_else(|_| self.row_by_row(batch))
     }
 
-    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        self.exact.children()
-    }
-
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         Ok(Arc::new(Self { exact: Arc::clone(&self.exact).with_new_children(children)? }))
-    }
-
-    fn evaluate_bounds(&self, children: &[&Interval]) -> Result<Interval> {
-        self.exact.evaluate_bounds(children)
-    }
-
-    fn get_properties(&self, children: &[ExprProperties]) -> Result<ExprProperties> {
-        self.exact.get_properties(children)
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.exact.fmt_sql(f)
     }
 }
 

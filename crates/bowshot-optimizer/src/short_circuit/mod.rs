@@ -69,10 +69,8 @@ fn in_condition(
 }
 
 fn in_hash_join(join: &HashJoinExec) -> Replacement {
-    match join.filter().map(in_join_filter).transpose()?.flatten() {
-        Some(filter) => join.builder().with_filter(Some(filter)).build_exec().map(Some),
-        None => Ok(None),
-    }
+    let filter = join.filter().map(in_join_filter).transpose()?.flatten();
+    filter.map(|filter| join.builder().with_filter(Some(filter)).build_exec()).transpose()
 }
 
 fn in_nested_loop_join(join: &NestedLoopJoinExec) -> Replacement {

@@ -24,7 +24,6 @@ pub(super) struct Domain {
     pub(super) plan: LogicalPlan,
     /// Columns as the subquery refers to them, each with the one that stands for it.
     inward: Vec<(Column, Column)>,
-    /// The columns of the plan.
     pub(super) columns: Vec<Column>,
     /// Recursions by their names, with the columns of their rows: those of the recursion, then those of the plan.
     recursions: Vec<(String, SchemaRef)>,
@@ -92,7 +91,6 @@ impl Domain {
         Ok((twin, pairs))
     }
 
-    /// Its columns as expressions.
     pub(super) fn exprs(&self) -> Vec<Expr> {
         self.columns.iter().cloned().map(Expr::Column).collect()
     }
@@ -101,7 +99,6 @@ impl Domain {
         self.inward.iter().find_map(|(outer, own)| (outer == column).then_some(own))
     }
 
-    /// Whether an expression refers to its values.
     pub(super) fn in_expression(&self, expr: &Expr) -> Result<bool> {
         expr.exists(|expr| {
             Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if self.own(column).is_some()))

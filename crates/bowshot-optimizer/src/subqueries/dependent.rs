@@ -31,7 +31,7 @@ impl Dependent<'_> {
                 let predicate = self.domain.bound(node.predicate)?;
                 plans::filter(self.input(node.input)?, predicate)
             }
-            LogicalPlan::Projection(node) => self.projection(node.expr, node.input),
+            LogicalPlan::Projection(node) => self.projection_of(self.input(node.input)?, node.expr),
             LogicalPlan::Aggregate(node) => self.aggregate(node),
             LogicalPlan::Sort(Sort { input, fetch: None, .. }) => self.input(input),
             LogicalPlan::Sort(Sort { expr, input, fetch: Some(fetch) }) => {
@@ -77,10 +77,6 @@ impl Dependent<'_> {
             }
             _ => plans::join(self.domain.plan.clone(), plan, &Vec::new(), None, JoinType::Inner),
         }
-    }
-
-    fn projection(&self, exprs: Vec<Expr>, input: Arc<LogicalPlan>) -> Result<LogicalPlan> {
-        self.projection_of(self.input(input)?, exprs)
     }
 
     /// Groups are made within each combination. One group over all rows is there even if there are none.
@@ -323,7 +319,6 @@ fn within(expr: Expr, columns: &[Expr]) -> Result<Expr> {
     }
 }
 
-/// What a node is in SQL.
 fn in_words(node: &LogicalPlan) -> &'static str {
     match node {
         LogicalPlan::Extension(_) => "a query of WITH with random values",

@@ -33,7 +33,6 @@ impl Outside<'_> {
             .collect()
     }
 
-    /// An expression without subqueries.
     pub(super) fn value(&mut self, expr: Expr) -> Result<Expr> {
         self.used(expr, Use::Value)
     }

@@ -59,7 +59,6 @@ impl<'a> Outside<'a> {
         Self { base: plan.clone(), plan, names, known: Vec::new() }
     }
 
-    /// The columns of this plan that a subquery refers to.
     fn references(&self, query: &LogicalPlan) -> Result<Vec<Column>> {
         let mut references = plans::outer_columns(query)?;
         references.retain(|column| self.base.schema().index_of_column(column).is_ok());
@@ -291,7 +290,6 @@ fn is_stored(query: &LogicalPlan, place: usize) -> bool {
     }
 }
 
-/// Whether a query surely has a row.
 fn has_a_row(query: &LogicalPlan) -> bool {
     match query {
         LogicalPlan::Projection(node) => has_a_row(&node.input),

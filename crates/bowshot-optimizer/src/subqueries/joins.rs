@@ -23,7 +23,7 @@ pub(super) fn dependent(of: &Dependent<'_>, join: Join) -> Result<LogicalPlan> {
     }
     let (on, filter) = conditions(&join, of)?;
     let sides = sides(of, &join)?;
-    let columns = columns_after(&join);
+    let columns = join.schema.columns().into_iter().map(Expr::Column).collect();
     let (left, right) = (join.left, join.right);
     let kind = (join.join_type, join.null_equality);
     match sides {
@@ -59,10 +59,6 @@ fn sides(of: &Dependent<'_>, join: &Join) -> Result<Sides> {
         }
         _ => Sides::Both,
     })
-}
-
-fn columns_after(join: &Join) -> Vec<Expr> {
-    join.schema.columns().into_iter().map(Expr::Column).collect()
 }
 
 fn rebuilt(

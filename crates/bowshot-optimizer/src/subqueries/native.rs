@@ -38,11 +38,8 @@ fn side(expr: &Expr) -> bool {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or | Operator::And, right }) => {
             side(left) && side(right)
         }
-        Expr::Exists(exists) => matching(&exists.subquery.subquery),
-        Expr::Not(inner) => matches!(inner.as_ref(), Expr::Exists(of) if matching(&of.subquery.subquery)),
-        Expr::InSubquery(inside) => {
-            !inside.negated && member(&inside.subquery.subquery) && !has(&inside.expr)
-        }
+        Expr::Exists(_) | Expr::Not(_) => alone(expr),
+        Expr::InSubquery(inside) => !inside.negated && alone(expr),
         other => !has(other) || values(other),
     }
 }

@@ -11,7 +11,6 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// The plan of an expression that is a subquery.
 pub(super) fn query(expr: &Expr) -> Option<&Arc<LogicalPlan>> {
     match expr {
         Expr::Exists(exists) => Some(&exists.subquery.subquery),
@@ -32,7 +31,6 @@ pub(super) fn subquery(expr: &mut Expr) -> Option<&mut Subquery> {
     }
 }
 
-/// Whether an expression is a subquery itself.
 pub(super) fn is_subquery(expr: &Expr) -> bool {
     query(expr).is_some()
 }
@@ -66,7 +64,6 @@ pub(super) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// All columns of a plan.
 pub(super) fn all(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
@@ -96,7 +93,6 @@ pub(super) fn alias(plan: LogicalPlan, name: &str) -> Result<LogicalPlan> {
     Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(plan), name)?))
 }
 
-/// An expression under the name of another one.
 pub(super) fn named(expr: Expr, relation: Option<TableReference>, name: &str) -> Expr {
     match &expr {
         Expr::Column(column) if column.relation == relation && column.name == name => expr,

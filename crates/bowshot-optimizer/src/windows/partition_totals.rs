@@ -27,7 +27,6 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is computed.
 #[derive(Debug)]
 pub(super) struct Totals {
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
@@ -100,7 +99,7 @@ impl ExecutionPlan for PartitionTotalsExec {
         CardinalityEffect::Equal
     }
 
-    crate::one_input::statistics_of_input!(|plan, input| {
+    crate::statistics_of_input!(|plan, input| {
         let mut statistics = Statistics::clone(input);
         statistics.total_byte_size = Precision::Absent;
         let columns = plan.totals.schema.fields().len();
@@ -139,7 +138,6 @@ struct Groups {
     rows: Materializing,
     /// Their columns.
     schema: SchemaRef,
-    /// The groups of one batch.
     numbers: Vec<usize>,
 }
 

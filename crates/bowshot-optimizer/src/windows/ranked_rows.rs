@@ -32,7 +32,6 @@ const MOST_BYTES: usize = 16 << 20;
 /// Rows after which it is first looked at how many have passed; then after twice as many.
 const FIRST_LOOK: usize = 1 << 17;
 
-/// Which function counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rank {
     RowNumber,
@@ -53,7 +52,6 @@ impl Rank {
     }
 }
 
-/// Which rows are wanted.
 #[derive(Debug)]
 pub(super) struct Ranks {
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
@@ -147,7 +145,7 @@ impl ExecutionPlan for RankedRowsExec {
         CardinalityEffect::LowerEqual
     }
 
-    crate::one_input::statistics_of_input!(|_plan, input| Arc::new(Statistics::clone(input).to_inexact()));
+    crate::statistics_of_input!(|_plan, input| Arc::new(Statistics::clone(input).to_inexact()));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let schema = self.schema();

@@ -37,54 +37,34 @@ const HASHED: &str = "PartitionTotalsExec";
 #[tokio::test]
 async fn only_rows_that_no_function_of_the_window_counts_are_dropped() {
     let (with, without) = (ample(true).await, ample(false).await);
-    for (dropped, query) in [
-        (
-            true,
-            "SELECT * FROM (SELECT *, rank() OVER (PARTITION BY p ORDER BY v DESC) AS r FROM t) WHERE r <= 3",
-        ),
-        (
-            true,
-            "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY p, s ORDER BY v) AS r FROM t) WHERE r < 3",
-        ),
-        (
-            true,
-            "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY p ORDER BY v, id) AS r FROM t) WHERE 1 = r",
-        ),
-        (
-            true,
-            "SELECT * FROM (SELECT id, rank() OVER (ORDER BY x NULLS FIRST) AS r FROM t) WHERE 4 > r AND id > 9",
-        ),
+    let dropped = [
+        "SELECT * FROM (SELECT *, rank() OVER (PARTITION BY p ORDER BY v DESC) AS r FROM t) WHERE r <= 3",
+        "SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY p, s ORDER BY v) AS r FROM t) WHERE r < 3",
+        "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY p ORDER BY v, id) AS r FROM t) WHERE 1 = r",
+        "SELECT * FROM (SELECT id, rank() OVER (ORDER BY x NULLS FIRST) AS r FROM t) WHERE 4 > r AND id > 9",
         // The column of the rank is another one above each projection.
-        (
-            true,
-            "SELECT * FROM (SELECT CAST(r AS BIGINT) AS v, id AS p FROM (SELECT rank() OVER (PARTITION BY p ORDER BY v, id) AS r, \
-             id, x FROM t)) WHERE v <= 2",
-        ),
-        (
-            true,
-            "SELECT * FROM (SELECT id, rank() OVER w AS a, row_number() OVER w AS b, dense_rank() OVER w AS c FROM t \
-             WINDOW w AS (PARTITION BY s ORDER BY v, id)) WHERE c <= 4 AND b > 1",
-        ),
+        "SELECT * FROM (SELECT CAST(r AS BIGINT) AS v, id AS p FROM (SELECT rank() OVER (PARTITION BY p ORDER BY v, id) AS r, \
+         id, x FROM t)) WHERE v <= 2",
+        "SELECT * FROM (SELECT id, rank() OVER w AS a, row_number() OVER w AS b, dense_rank() OVER w AS c FROM t \
+         WINDOW w AS (PARTITION BY s ORDER BY v, id)) WHERE c <= 4 AND b > 1",
+    ];
+    let kept = [
         // Another function counts all rows, or those that follow; another order; a rank from below; no order at all.
-        (
-            false,
-            "SELECT * FROM (SELECT id, rank() OVER w AS a, lead(id) OVER w AS b FROM t WINDOW w AS (PARTITION BY s ORDER BY v, id)) \
-             WHERE a <= 2",
-        ),
-        (
-            false,
-            "SELECT * FROM (SELECT id, rank() OVER (PARTITION BY s ORDER BY v, id) AS a, count(*) OVER (ORDER BY id) AS b FROM t) \
-             WHERE a <= 2 AND b > 0",
-        ),
-        (false, "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v) AS r FROM t) WHERE r >= 1990 OR r <= 2"),
-        (false, "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v) AS r FROM t) WHERE id <= 5"),
+        "SELECT * FROM (SELECT id, rank() OVER w AS a, lead(id) OVER w AS b FROM t WINDOW w AS (PARTITION BY s ORDER BY v, id)) \
+         WHERE a <= 2",
+        "SELECT * FROM (SELECT id, rank() OVER (PARTITION BY s ORDER BY v, id) AS a, count(*) OVER (ORDER BY id) AS b FROM t) \
+         WHERE a <= 2 AND b > 0",
+        "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v) AS r FROM t) WHERE r >= 1990 OR r <= 2",
+        "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v) AS r FROM t) WHERE id <= 5",
         // Most rows are wanted.
-        (false, "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v, id) AS r FROM t) WHERE r <= 1500"),
-    ] {
+        "SELECT * FROM (SELECT id, rank() OVER (ORDER BY v, id) AS r FROM t) WHERE r <= 1500",
+    ];
+    let queries = dropped.map(|query| (true, query)).into_iter().chain(kept.map(|query| (false, query)));
+    for (is_dropped, query) in queries {
         let shown = physical_plan(&with, query).await;
         // Two windows of other orders are two operators, of which one may be above the other.
         if !query.contains("count(*) OVER") {
-            assert_eq!(shown.contains(RANKED), dropped, "{query}\n{shown}");
+            assert_eq!(shown.contains(RANKED), is_dropped, "{query}\n{shown}");
         }
         assert!(!physical_plan(&without, query).await.contains(RANKED));
         assert_eq!(answer(&with, query).await, answer(&without, query).await, "{query}");
@@ -102,35 +82,30 @@ async fn equal_rows_have_one_number_each() {
 #[tokio::test]
 async fn whole_partitions_are_hashed() {
     let (with, without) = (ample(true).await, ample(false).await);
-    for (hashed, query) in [
-        (true, "SELECT id, avg(v) OVER (PARTITION BY p) FROM t"),
-        (
-            true,
-            "SELECT id, count(*) OVER w, count(v) OVER w, sum(v) OVER w, min(s) OVER w, max(x) OVER w, min(x) OVER w FROM t \
-             WINDOW w AS (PARTITION BY s, p)",
-        ),
-        (
-            true,
-            "SELECT id, max(v) OVER (PARTITION BY p ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
-        ),
-        (true, "SELECT s, sum(v) * 100 / sum(sum(v)) OVER (PARTITION BY s) FROM t GROUP BY s, p"),
-        (true, "SELECT id, sum(v) OVER (PARTITION BY p) AS a FROM t WHERE id < 0"),
-        (true, "SELECT id, sum(v) OVER (PARTITION BY p) AS a FROM t ORDER BY a, id LIMIT 5"),
-        (
-            true,
-            "SELECT id, sum(v) OVER (PARTITION BY p) AS a, rank() OVER (PARTITION BY p ORDER BY v, id) AS r FROM t",
-        ),
+    let hashed = [
+        "SELECT id, avg(v) OVER (PARTITION BY p) FROM t",
+        "SELECT id, count(*) OVER w, count(v) OVER w, sum(v) OVER w, min(s) OVER w, max(x) OVER w, min(x) OVER w FROM t \
+         WINDOW w AS (PARTITION BY s, p)",
+        "SELECT id, max(v) OVER (PARTITION BY p ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t",
+        "SELECT s, sum(v) * 100 / sum(sum(v)) OVER (PARTITION BY s) FROM t GROUP BY s, p",
+        "SELECT id, sum(v) OVER (PARTITION BY p) AS a FROM t WHERE id < 0",
+        "SELECT id, sum(v) OVER (PARTITION BY p) AS a FROM t ORDER BY a, id LIMIT 5",
+        "SELECT id, sum(v) OVER (PARTITION BY p) AS a, rank() OVER (PARTITION BY p ORDER BY v, id) AS r FROM t",
+    ];
+    let sorted = [
         // A condition, a frame with an end, functions that look at the order, keys of which equal ones may differ.
-        (false, "SELECT id, sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY p) FROM t"),
-        (false, "SELECT id, sum(v) OVER (PARTITION BY p ORDER BY id) FROM t"),
-        (false, "SELECT id, count(DISTINCT v) OVER (PARTITION BY p) FROM t"),
-        (false, "SELECT id, sum(v) OVER (PARTITION BY x) FROM t"),
-        (false, "SELECT id, sum(v) OVER () FROM t"),
+        "SELECT id, sum(v) FILTER (WHERE v > 9) OVER (PARTITION BY p) FROM t",
+        "SELECT id, sum(v) OVER (PARTITION BY p ORDER BY id) FROM t",
+        "SELECT id, count(DISTINCT v) OVER (PARTITION BY p) FROM t",
+        "SELECT id, sum(v) OVER (PARTITION BY x) FROM t",
+        "SELECT id, sum(v) OVER () FROM t",
         // Sorted by the keys anyway.
-        (false, "SELECT p, id, sum(v) OVER (PARTITION BY p) FROM t ORDER BY p, id"),
-    ] {
+        "SELECT p, id, sum(v) OVER (PARTITION BY p) FROM t ORDER BY p, id",
+    ];
+    let queries = hashed.map(|query| (true, query)).into_iter().chain(sorted.map(|query| (false, query)));
+    for (is_hashed, query) in queries {
         let shown = physical_plan(&with, query).await;
-        assert_eq!(shown.contains(HASHED), hashed, "{query}\n{shown}");
+        assert_eq!(shown.contains(HASHED), is_hashed, "{query}\n{shown}");
         assert!(!physical_plan(&without, query).await.contains(HASHED));
         assert_eq!(answer(&with, query).await, answer(&without, query).await, "{query}");
     }

@@ -2,12 +2,11 @@
 
 use super::throttle::Throttle;
 use bowshot_optimizer::cooperative::multiplies;
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Result, Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
@@ -61,24 +60,11 @@ impl ExecutionPlan for Throttled {
         "ThrottledExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
+    bowshot_api::delegate! { input: fn properties(&self) -> &Arc<PlanProperties>; }
 
     bowshot_optimizer::one_input!(input, |plan, input| Self { input, throttle: Arc::clone(&plan.throttle) });
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return internal_err!("it waits for one input") };
-        Ok(Arc::clone(input))
-    }
+    bowshot_optimizer::statistics_of_input!(|_plan, input| Arc::clone(input));
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let throttle = Arc::clone(&self.throttle);

@@ -90,7 +90,6 @@ impl Throttle {
         Self { queries, share, clock, urgent: AtomicUsize::new(0), moved: Notify::new(), turn }
     }
 
-    /// Waits for the turn of a job.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         self.turn.lock().await
     }
@@ -119,7 +118,6 @@ impl Throttle {
         }
     }
 
-    /// A blocking [`Self::pass`].
     pub(crate) fn pass_blocking(&self) {
         let mut waiting = Waiting { throttle: self, wait: self.wait() };
         while waiting.wait.goes_on(self.somebody_runs()) {
@@ -192,7 +190,6 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One pause.
 #[derive(Debug)]
 struct Wait {
     started: Instant,
@@ -227,7 +224,6 @@ mod tests {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
     }
 
-    /// Works for so long.
     fn work(milliseconds: u64) {
         let end = thread_time() + Duration::from_millis(milliseconds);
         while thread_time() < end {

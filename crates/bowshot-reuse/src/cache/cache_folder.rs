@@ -20,7 +20,6 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Takes a folder.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
         private(folder).map_err(disk)?;
@@ -33,7 +32,6 @@ impl Claim {
         Self::mark(folder)
     }
 
-    /// Marks a folder as ours.
     fn mark(folder: &Path) -> Result<Self, Error> {
         let disk = |source| Error::Disk { path: folder.to_path_buf(), source };
         let mark = folder.join(MARK);
@@ -82,7 +80,6 @@ pub(crate) fn private(folder: &Path) -> io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Creates a private file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     #[cfg(unix)]

@@ -48,12 +48,10 @@ pub(crate) struct Entry<K> {
 pub(crate) struct Loaded {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Arc<[RecordBatch]>,
-    /// The mapped file.
     pub(crate) file: Option<Arc<MappedFile>>,
 }
 
 impl Loaded {
-    /// Rows in memory.
     pub(crate) fn in_memory(schema: SchemaRef, batches: impl Into<Arc<[RecordBatch]>>) -> Self {
         Self { schema, batches: batches.into(), file: None }
     }
@@ -133,7 +131,6 @@ impl<K> Entry<K> {
         rows.memory.as_ref().or(rows.mapped.as_ref()).cloned()
     }
 
-    /// The rows if they are in memory.
     pub(crate) fn memory(&self) -> Option<Loaded> {
         self.rows.lock().memory.clone()
     }
@@ -187,23 +184,19 @@ impl<K> Entry<K> {
         rows.file.take()
     }
 
-    /// How often it was used.
     pub(crate) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Notes a use.
     pub(crate) fn hit(&self, clock: f64) {
         self.hits.fetch_add(1, Ordering::Relaxed);
         self.used_at(clock);
     }
 
-    /// Pins or unpins it.
     pub(crate) fn pin(&self, pinned: bool) {
         self.pinned.store(pinned, Ordering::Relaxed);
     }
 
-    /// See [`Self::pin`].
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned.load(Ordering::Relaxed)
     }

@@ -11,20 +11,16 @@ pub(crate) enum Error {
     /// The rows left memory and were never on disk.
     #[error("the rows are no longer there")]
     Gone,
-    /// A file of the cache is damaged.
     #[error("the cache file `{}` is damaged", path.display())]
     Damaged { path: PathBuf },
-    /// The disk failed.
     #[error("the cache file `{}` cannot be used", path.display())]
     Disk {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// A folder has foreign files.
     #[error("the folder `{}` holds `{}`, which is none of the cache's: name an empty folder", folder.display(), file.display())]
     Foreign { folder: PathBuf, file: PathBuf },
-    /// A folder is in use.
     #[error("the folder `{}` is used by another server: each needs one of its own", folder.display())]
     Held { folder: PathBuf },
     /// A file of the cache cannot be mapped.

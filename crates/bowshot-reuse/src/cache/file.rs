@@ -28,11 +28,9 @@ pub(crate) struct CacheFile {
     path: PathBuf,
     bytes: u64,
     checksum: u32,
-    /// Bytes of the description.
     described: u64,
 }
 
-/// The description of a file that outlives the process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
     format: u32,
@@ -88,7 +86,6 @@ impl CacheFile {
         Ok((bytes, checksum))
     }
 
-    /// Writes the description.
     pub(crate) fn describe<A: Serialize>(&mut self, about: &A) -> Result<(), Error> {
         let disk = |source| Error::Disk { path: self.path.clone(), source };
         let about = serde_json::to_string(about).map_err(|error| disk(error.into()))?;
@@ -123,7 +120,6 @@ impl CacheFile {
         Ok(Loaded::in_memory(schema, reader.collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Bytes of the file and its description.
     pub(crate) fn size(&self) -> u64 {
         self.bytes + self.described
     }
@@ -136,7 +132,6 @@ impl CacheFile {
         sum(&self.path).map_err(|source| Error::Disk { path: self.path.clone(), source })
     }
 
-    /// The number of its entry.
     pub(crate) fn number(&self) -> u64 {
         number(&self.path).unwrap_or_default()
     }
@@ -148,7 +143,6 @@ impl CacheFile {
     }
 }
 
-/// Length and checksum of a file.
 pub(crate) fn sum(path: &Path) -> io::Result<(u64, u32)> {
     let mut file = File::open(path)?;
     let (mut hasher, mut bytes) = (crc32fast::Hasher::new(), 0);
@@ -267,7 +261,5 @@ impl<W: Write> Write for ChecksumWriter<W> {
         Ok(count)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
+    bowshot_api::delegate! { inner: fn flush(&mut self) -> io::Result<()>; }
 }

@@ -41,7 +41,6 @@ pub(crate) struct Template {
     filters: BTreeSet<String>,
     /// Columns that any query used.
     pub(crate) columns: BTreeSet<ColumnRef>,
-    /// Number of requests.
     pub(crate) count: u64,
     /// Requests in each hour of the day, UTC.
     pub(crate) hours: [u32; 24],
@@ -49,7 +48,6 @@ pub(crate) struct Template {
     pub(crate) last: SystemTime,
     /// Milliseconds to compute the last one.
     pub(crate) cost_ms: u64,
-    /// Bytes of the last one that was computed.
     #[serde(default)]
     bytes: u64,
     /// Unused predictions in a row.
@@ -98,7 +96,6 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// An empty history with a limit of templates.
     pub(crate) fn new(limit: usize) -> Self {
         Self { templates: Mutex::default(), limit: limit.max(1) }
     }
@@ -245,7 +242,6 @@ impl History {
         }
     }
 
-    /// Forgets the template of a join.
     pub(crate) fn forget(&self, shape: &JoinShape) {
         self.templates.lock().remove(&Key::of(shape));
     }
@@ -267,7 +263,6 @@ impl History {
         self.templates.lock().values().cloned().collect()
     }
 
-    /// The templates as text.
     pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&self.templates())
     }
@@ -285,7 +280,6 @@ impl History {
         Ok(())
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.templates.lock().clear();
     }
@@ -329,7 +323,6 @@ impl Template {
         self.key.tables.iter().map(|[_, _, pattern]| pattern.as_str())
     }
 
-    /// What is joined.
     pub(crate) fn tree(&self) -> &Tree {
         &self.key.tree
     }

@@ -8,7 +8,6 @@ pub(crate) struct Constant<'a> {
     operator: &'a str,
     column: &'a str,
     pub(crate) data_type: String,
-    /// The constant as text.
     pub(crate) value: String,
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A join without its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JoinInfo {
     pub(crate) shape: JoinShape,
@@ -37,9 +36,7 @@ impl Cacheable for JoinInfo {
     const ALWAYS_ENTERS: bool = false;
     const CLAIMS_FOLDER: bool = true;
 
-    fn digest(&self) -> u64 {
-        self.shape.digest()
-    }
+    bowshot_api::delegate! { shape: fn digest(&self) -> u64; }
 
     fn tables(&self) -> &[TableKey] {
         &self.shape.tables
@@ -124,7 +121,6 @@ impl JoinStore {
         self.all().into_iter().filter(same).collect()
     }
 
-    /// Forgets a join in all its versions.
     pub(crate) fn remove_versions_of(&self, shape: &JoinShape) {
         self.remove_all(|join| is_version_of(&join.about.shape, shape));
     }

@@ -80,7 +80,6 @@ struct Counted<'a> {
 
 /// How a value of the table that has appeared moves.
 struct Move {
-    /// What it was in the latest join.
     from: Value,
     /// By how much it moved from the join before to that one, if there was one.
     past: Option<i64>,

@@ -29,7 +29,6 @@ pub(crate) enum Content {
     Files { version: String, columns: u64 },
 }
 
-/// One table of a join.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct TableKey {
     pub(crate) name: TableName,
@@ -52,7 +51,6 @@ pub(crate) enum OuterKind {
     Anti,
 }
 
-/// See [`OuterKind`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Outer {
     pub(crate) kind: OuterKind,
@@ -61,7 +59,6 @@ pub(crate) struct Outer {
     pub(crate) on: Vec<String>,
 }
 
-/// What is joined.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Member {
     Table(usize),
@@ -195,7 +192,6 @@ impl JoinShape {
         tables.fold(0, u64::wrapping_add)
     }
 
-    /// The names of its tables, in its order.
     pub(crate) fn names(&self) -> Vec<TableName> {
         self.tables.iter().map(|table| table.name.clone()).collect()
     }
@@ -231,7 +227,6 @@ pub(crate) fn identity_digest(identity: &str) -> u64 {
     hasher.finish()
 }
 
-/// The permutations of equal tables.
 fn orders(tables: &[TableKey]) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for key in tables {
@@ -306,7 +301,6 @@ pub(crate) fn tables_in(text: &str) -> BTreeSet<usize> {
     tables
 }
 
-/// Columns that a condition uses.
 pub(crate) fn columns_in(text: &str) -> Vec<ColumnRef> {
     let (mut columns, mut table) = (Vec::new(), None);
     walk(text, |part| match part {

@@ -58,7 +58,6 @@ impl Slices {
         self.asked.push((part, count + 1));
     }
 
-    /// Number of requests of a slice.
     pub(crate) fn count(&self, tables: &[TableName], filters: &BTreeSet<String>) -> u64 {
         self.asked.iter().find(|(part, _)| part.is(tables, filters)).map_or(0, |(_, count)| *count)
     }

@@ -25,7 +25,6 @@ mod disk;
 /// the entry is worth.
 const REFUSALS_OF_AN_HOUR: f64 = 60.0;
 
-/// What a store keeps.
 pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
     /// Most entries: one that leaves is looked for among all.
     const MAX_ENTRIES: usize;
@@ -36,7 +35,6 @@ pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
 
     /// A digest of what is computed, whatever its tables hold.
     fn digest(&self) -> u64;
-    /// What its tables hold.
     fn tables(&self) -> &[TableKey];
     /// Whether it makes an entry that is there superfluous.
     fn replaces(&self, old: &Entry<Self>) -> bool;
@@ -52,12 +50,9 @@ pub(crate) trait Cacheable: Debug + Sized + Serialize + DeserializeOwned {
     fn failed(what: &'static str, error: &Error);
 }
 
-/// Limits of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    /// Bytes of rows in memory.
     pub(crate) memory_bytes: u64,
-    /// Bytes of files.
     pub(crate) disk_bytes: u64,
     /// The folder of the files; none are written without it.
     pub(crate) folder: Option<PathBuf>,
@@ -69,12 +64,10 @@ pub(crate) enum Place {
     Disk,
 }
 
-/// What all entries take.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sizes {
     pub(crate) memory: u64,
     pub(crate) disk: u64,
-    /// Entries in memory.
     pub(crate) in_memory: usize,
 }
 
@@ -134,7 +127,6 @@ impl<K: Cacheable> Store<K> {
         store
     }
 
-    /// Whether there are entries of a digest.
     pub(crate) fn has(&self, digest: u64) -> bool {
         self.entries.lock().by_digest.contains_key(&digest)
     }
@@ -148,7 +140,6 @@ impl<K: Cacheable> Store<K> {
         self.entries.lock().iter().map(Arc::clone).collect()
     }
 
-    /// Notes a use.
     pub(crate) fn hit(&self, entry: &Entry<K>) {
         entry.hit(self.entries.lock().clock);
     }
@@ -158,7 +149,6 @@ impl<K: Cacheable> Store<K> {
         self.budget.memory_bytes / 2
     }
 
-    /// Bytes of files.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.budget.disk_bytes
     }
@@ -175,7 +165,6 @@ impl<K: Cacheable> Store<K> {
         Ok(true)
     }
 
-    /// The folder of the files.
     pub(crate) fn folder(&self) -> Option<&PathBuf> {
         self.budget.folder.as_ref()
     }
@@ -243,7 +232,6 @@ impl<K: Cacheable> Store<K> {
         self.remove_all(|entry| entry.about.tables().iter().any(|table| gone.contains(table)))
     }
 
-    /// Forgets an entry.
     pub(crate) fn remove(&self, id: u64) -> bool {
         self.remove_all(|entry| entry.id == id) > 0
     }
@@ -286,7 +274,6 @@ impl<K: Cacheable> Entries<K> {
         self.by_digest.get(&entry.about.digest()).is_some_and(|all| is_among(all, entry))
     }
 
-    /// Bytes of all pinned entries but some.
     fn pinned_bytes(&self, but: &[Arc<Entry<K>>]) -> u64 {
         let pinned = self.iter().filter(|entry| entry.is_pinned() && !is_among(but, entry));
         pinned.map(|entry| entry.info.bytes).sum()

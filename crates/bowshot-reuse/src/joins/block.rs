@@ -6,14 +6,13 @@ use crate::cache::{ColumnRef, JoinShape, Member, Outer, OuterKind, TableKey, Tre
 use crate::keys;
 use bowshot_tables::Snapshot;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality};
+use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Join, LogicalPlan, Operator, TableScan};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Most tables of a join.
 const MAX_TABLES: usize = 16;
 /// Parts of one expression at most. Columns are replaced by what computes them, and what uses each column twice doubles with
 /// every query around it: `SELECT x + x AS x` forty times over is short, and has a trillion parts. Longer ones have no text
@@ -34,7 +33,6 @@ pub(super) struct Block {
     part: NodeOutput,
 }
 
-/// The result of [`Block::shape`].
 #[derive(Debug)]
 pub(super) struct Shaped {
     pub(super) shape: JoinShape,
@@ -46,7 +44,6 @@ pub(super) struct Shaped {
     pub(super) numbers: Vec<usize>,
 }
 
-/// The output of a plan node.
 #[derive(Debug, Default)]
 struct NodeOutput {
     members: Vec<Branch>,
@@ -149,9 +146,7 @@ impl NodeOutput {
     }
 }
 
-/// Reads joins of a plan.
 pub(super) struct Reader<'a> {
-    /// Default catalog and schema.
     defaults: (&'a str, &'a str),
     /// The committed state of all tables.
     newest: &'a Snapshot,
@@ -260,7 +255,6 @@ impl Reader<'_> {
         Ok(NodeOutput { members: vec![Branch::Outer { kind, left, right, on }], conditions, outputs })
     }
 
-    /// All conditions of a join.
     fn on(&self, join: &Join, left: &NodeOutput, right: &NodeOutput) -> Result<Vec<Expr>, Reason> {
         let sides = [(join.left.schema(), &left.outputs), (join.right.schema(), &right.outputs)];
         if join.null_equality == NullEquality::NullEqualsNull {
@@ -285,7 +279,9 @@ impl Reader<'_> {
         inputs: &[(&datafusion::common::DFSchemaRef, &Vec<Expr>)],
     ) -> Result<Expr, Reason> {
         let find = |column: &Column| {
-            inputs.iter().find_map(|(schema, outputs)| outputs.get(position(schema, column)?).cloned())
+            inputs
+                .iter()
+                .find_map(|(schema, outputs)| outputs.get(schema.maybe_index_of_column(column)?).cloned())
         };
         self.replaced(expr, &find)
     }
@@ -349,7 +345,6 @@ fn further_parts(expr: &Expr) -> usize {
     parts
 }
 
-/// The parts of all expressions of a plan.
 fn parts_of_plan(plan: &LogicalPlan) -> usize {
     let mut parts = 0;
     // Cannot fail: the closures do not.
@@ -369,8 +364,4 @@ fn computes(left: &NodeOutput, right: &NodeOutput, kind: OuterKind, join_type: J
     let left_may_miss = kind == OuterKind::Full || join_type == JoinType::Right;
     let right_may_miss = kind == OuterKind::Full || join_type == JoinType::Left;
     left_may_miss && !plain(left) || right_may_miss && !plain(right)
-}
-
-fn position(schema: &DFSchema, column: &Column) -> Option<usize> {
-    schema.maybe_index_of_column(column)
 }

@@ -29,7 +29,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Approximate bytes of a join without its rows: its descriptions in memory and on disk.
 const ENTRY_BYTES: u64 = 4 << 10;
-/// Rows of a cached batch.
 const BATCH_ROWS: usize = 64 << 10;
 /// Bytes at which a cached batch is full.
 const BATCH_BYTES: usize = 4 << 20;
@@ -44,7 +43,6 @@ const MAX_BATCHES: usize = 1_024;
 /// New rows are joined alone if they are at most this fraction of the rows.
 const SMALL_PART: u64 = 2;
 
-/// The session state for computing joins.
 pub(super) fn state(
     template: &SessionState,
     config: &JoinCacheConfig,
@@ -62,7 +60,6 @@ pub(super) fn state(
         .build())
 }
 
-/// Computes queued joins, as long as the cache lives.
 pub(super) async fn work(cache: Arc<JoinCache>) {
     loop {
         cache.queue.filled().await;
@@ -95,7 +92,6 @@ pub(super) async fn work(cache: Arc<JoinCache>) {
     }
 }
 
-/// The outcome of computing a join.
 pub(super) enum Outcome {
     New {
         rows: u64,
@@ -108,11 +104,9 @@ pub(super) enum Outcome {
     Late,
     /// Cached joins are more valuable.
     NoRoom,
-    /// It was dropped meanwhile.
     Discarded,
 }
 
-/// Rows that were computed.
 struct Rows {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
@@ -312,7 +306,6 @@ impl JoinCache {
         Ok(Some(all))
     }
 
-    /// The session state for computing joins with these settings.
     fn state_in(&self, settings: &str) -> SessionState {
         let options = in_settings(self.state.config_options(), settings);
         // Not by a builder, which would make other functions than a session.

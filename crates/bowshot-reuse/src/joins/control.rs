@@ -26,7 +26,6 @@ impl JoinCache {
         Ok(())
     }
 
-    /// Pins or unpins a join.
     pub(crate) fn pin(&self, id: u64, pinned: bool) -> Result<()> {
         match self.store.pin(id, pinned) {
             Ok(true) => Ok(()),

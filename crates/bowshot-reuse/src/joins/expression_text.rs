@@ -13,27 +13,22 @@ use std::iter;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Longest text of one expression, in bytes.
 const MAX_BYTES: usize = 32 << 10;
 
-/// The text of an expression, if it has one.
 pub(super) fn of(expr: &Expr) -> Option<String> {
     let mut text = String::new();
     write(expr, &mut text)?;
     (text.len() <= MAX_BYTES).then_some(text)
 }
 
-/// A column of a numbered table.
 pub(super) fn column(table: usize, name: &str) -> Expr {
     column_of(&relation(table), name)
 }
 
-/// The relation of such columns.
 pub(super) fn relation(table: usize) -> TableReference {
     TableReference::bare(format!("#{table}"))
 }
 
-/// A column of a numbered table by its relation.
 pub(super) fn column_of(relation: &TableReference, name: &str) -> Expr {
     Expr::Column(Column::new(Some(relation.clone()), name))
 }
@@ -167,7 +162,6 @@ fn literal(value: &ScalarValue) -> Option<Option<String>> {
     }
 }
 
-/// The expression that a text stands for.
 pub(super) fn parse(text: &str, state: &SessionState) -> Result<Expr> {
     let mut reader = Reader { rest: text, state };
     let expr = reader.expr()?;

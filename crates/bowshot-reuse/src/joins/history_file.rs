@@ -37,7 +37,6 @@ impl JoinCache {
         }
     }
 
-    /// Writes the history if it has changed.
     pub(super) fn save_history(&self) {
         let mut saved = self.saved.lock();
         let (Some(folder), Ok(text)) = (self.store.folder(), self.history.to_text()) else { return };

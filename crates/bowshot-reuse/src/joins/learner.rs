@@ -30,7 +30,6 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    /// Queues a plan.
     pub(super) fn push(&self, sighting: Sighting) -> Result<(), Box<Sighting>> {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= MAX_WAITING {

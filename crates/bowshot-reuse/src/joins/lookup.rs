@@ -30,7 +30,6 @@ const ASKED_FOR: f64 = 1e15;
 /// What the joins of a plan are known by, beside the plan.
 #[derive(Debug)]
 pub(super) struct View {
-    /// Default catalog and schema.
     catalog: String,
     schema: String,
     settings: String,
@@ -40,7 +39,6 @@ pub(super) struct View {
     run: bool,
 }
 
-/// A join of a plan.
 pub(super) struct Candidate<'a> {
     node: &'a LogicalPlan,
     block: Block,
@@ -49,7 +47,6 @@ pub(super) struct Candidate<'a> {
     pub(super) cut: bool,
 }
 
-/// The joins of a plan.
 struct Candidates<'a> {
     candidates: Vec<Candidate<'a>>,
     /// Whether there may be others.

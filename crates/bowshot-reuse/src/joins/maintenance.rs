@@ -42,7 +42,6 @@ pub(super) struct Watch {
 struct State {
     /// All tables that there were.
     tables: HashSet<TableName>,
-    /// Joins that were predicted.
     predicted: Vec<Prediction>,
     /// Versions that tables of watched joins had.
     versions: HashMap<TableName, TableKey>,
@@ -86,14 +85,12 @@ impl Watch {
         self.state.lock().generation
     }
 
-    /// Forgets what was predicted.
     pub(super) fn clear(&self) {
         let mut state = self.state.lock();
         state.predicted.clear();
         state.generation += 1;
     }
 
-    /// Forgets that a join was predicted.
     pub(super) fn forget(&self, shape: &JoinShape) {
         self.state.lock().predicted.retain(|predicted| !predicted.order.is_of(shape));
     }

@@ -17,7 +17,6 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// These columns of the join.
     pub(super) fn plan(&self, tree: &Tree, columns: &[ColumnRef]) -> Result<LogicalPlan> {
         let outputs = columns.iter().map(|column| {
             expression_text::column(column.table, &column.column)

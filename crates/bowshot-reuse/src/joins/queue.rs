@@ -4,7 +4,6 @@ use crate::cache::{JoinShape, Order};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Joins that may wait.
 const MAX_WAITING: usize = 64;
 
 /// A join to be computed.

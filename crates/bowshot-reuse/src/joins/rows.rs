@@ -30,7 +30,6 @@ pub(super) struct CachedRows {
 }
 
 impl CachedRows {
-    /// The rows of the join of this number in the store.
     pub(super) fn new(rows: Loaded, id: u64, store: &Arc<JoinStore>) -> Self {
         let schema = codes::shown_schema(&rows.schema);
         Self { rows, schema, id, store: Arc::clone(store) }

@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The name of a column of cached rows.
 pub(super) fn column_name(table: usize, column: &str) -> String {
     format!("#{table}.{column}")
 }

@@ -65,7 +65,6 @@ impl ResultKey {
             && self.names().eq(other.names())
     }
 
-    /// The names of the tables.
     pub(super) fn names(&self) -> impl Iterator<Item = &TableName> {
         self.tables.iter().map(|table| &table.name)
     }
@@ -88,7 +87,6 @@ pub(super) struct Question {
     pub(super) key: ResultKey,
     /// Of the query and not of what its tables hold: all that is kept of a query is found by one digest.
     pub(super) digest: u64,
-    /// Bytes that the key takes, about.
     pub(super) bytes: u64,
     tables: Vec<Arc<dyn TableProvider>>,
 }

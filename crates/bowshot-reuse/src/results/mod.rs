@@ -62,13 +62,11 @@ bowshot_api::defaults! {
 pub(crate) struct ResultCache {
     store: Store<ResultInfo>,
     begun: BegunBytes,
-    /// Bytes that one result may have.
     largest: u64,
     questions: Questions,
     tables: Arc<TableStore>,
     /// Held while a result comes from disk.
     restoring: tokio::sync::Mutex<()>,
-    /// Places for results that wait to be written.
     writers: Arc<Semaphore>,
     /// Held while a result goes to disk.
     writing: tokio::sync::Mutex<()>,

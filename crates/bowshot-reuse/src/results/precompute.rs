@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 /// How often it looks.
 const TICK: Duration = Duration::from_secs(1);
-/// Questions that may wait.
 const MAX_WAITING: usize = 256;
 /// Looks after which a question is given up whose tables do not come.
 const MAX_LOOKS: u32 = 3_600;

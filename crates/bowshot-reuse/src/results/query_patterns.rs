@@ -42,7 +42,6 @@ pub(super) struct Questions {
 /// What makes questions instances of one template.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// The text with placeholders.
     text: String,
     principal: Principal,
     settings: String,

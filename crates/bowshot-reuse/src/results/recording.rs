@@ -75,7 +75,6 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// One for each stream.
     parts: Vec<RecordedStream>,
     /// Taken from the store until the result is kept or lost.
     bytes: u64,

@@ -20,21 +20,17 @@ pub(crate) struct ResultInfo {
     /// That of the query: see [`Question::digest`].
     pub(super) digest: u64,
     pub(super) tables: Vec<TableKey>,
-    /// Batches of each stream.
     pub(super) streams: Vec<usize>,
-    /// Whether the result is ordered.
     pub(super) ordered: bool,
     /// Rows that the plan promised, if it did: an answer says the same each time.
     pub(super) promised: Option<u64>,
     /// The query of a result on disk: see [`super::stored_key::fingerprint`].
     #[serde(serialize_with = "serialize_once", deserialize_with = "deserialize_once")]
     pub(super) query: OnceLock<String>,
-    /// The query of a result in memory.
     #[serde(skip)]
     pub(super) asked: Mutex<Option<Arc<AskedQuery>>>,
 }
 
-/// The query of a result in memory.
 #[derive(Debug)]
 pub(super) struct AskedQuery {
     pub(super) key: ResultKey,

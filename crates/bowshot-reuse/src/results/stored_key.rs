@@ -21,7 +21,6 @@ pub(super) fn fingerprint(key: &ResultKey) -> Option<String> {
     text(key).map(|text| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The text of a key, if it has one.
 pub(super) fn text(key: &ResultKey) -> Option<String> {
     if key.constants.iter().any(|constant| constant.is_nested()) {
         return None;

@@ -163,7 +163,6 @@ fn what_is_used_on_disk_stays() {
     assert!(bytes > 1 << 16 && bytes <= 1 << 17, "{bytes} bytes");
 }
 
-/// What they select.
 const OUTPUTS: &[&str] = &[
     "SELECT x",
     "SELECT x AS y",

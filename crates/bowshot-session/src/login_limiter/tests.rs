@@ -15,7 +15,6 @@ fn wrong<T>() -> Result<T> {
     Err(Error::new(ErrorKind::Unauthenticated, "wrong"))
 }
 
-/// Begins to wait.
 fn waits<'a>(logins: &'a LoginLimiter, source: &'a Source) -> Entering<'a> {
     let mut entering: Entering<'a> = Box::pin(logins.enter(source));
     assert!((&mut entering).now_or_never().is_none(), "{source:?} has entered");

@@ -7,7 +7,6 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, Result};
 use std::sync::Arc;
 
-/// Names in one list.
 const MAX_NAMES: usize = 100;
 
 pub(super) fn rows(records: &[Arc<QueryRecord>]) -> Result<RecordBatch> {

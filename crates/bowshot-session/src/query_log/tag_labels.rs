@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 /// Tags with a label value of their own; statements of further ones are counted together.
 const MAX_TAGS: usize = 100;
-/// The label value of further tags.
 const OTHER: &str = "other";
 
-/// Tags that are label values.
 #[derive(Debug, Default)]
 pub(super) struct TagLabels(Mutex<HashSet<Arc<str>>>);
 

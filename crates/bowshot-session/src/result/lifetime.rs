@@ -32,13 +32,8 @@ impl QueryResult {
             && !self.partitions.iter().any(|partition| partition.has_readers())
     }
 
-    /// Marks the result as read by a cursor: a drain does not wait for it, since FETCH is refused then.
-    pub(crate) fn mark_read_by_cursor(&self) {
-        self.delays_drain.store(false, Ordering::Release);
-    }
-
-    /// Marks the result as one that never ends: a drain does not wait for it.
-    pub(crate) fn mark_endless(&self) {
+    /// A drain does not wait for the result: it never ends, or a cursor reads it, and FETCH is refused then.
+    pub(crate) fn exempt_from_drain(&self) {
         self.delays_drain.store(false, Ordering::Release);
     }
 

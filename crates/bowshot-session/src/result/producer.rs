@@ -14,10 +14,9 @@ use std::sync::{Arc, Weak};
 /// Rows after which the rest is a task of its own: until then, the call that starts the query moves them itself.
 const FEW_ROWS: usize = 1_024;
 
-/// Fills a partition; a panic fails the query only.
-pub(super) async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
-    let work = AssertUnwindSafe(move_batches(Weak::clone(&query), partition, stream));
-    if work.catch_unwind().await.is_err()
+/// Does the work of a query; a panic fails the query only.
+pub(super) async fn guarded(query: Weak<QueryResult>, work: impl Future<Output = ()>) {
+    if AssertUnwindSafe(work).catch_unwind().await.is_err()
         && let Some(query) = query.upgrade()
     {
         query.fail(Error::internal("an operator panicked"));
@@ -25,7 +24,7 @@ pub(super) async fn fill(query: Weak<QueryResult>, partition: Arc<Partition>, st
 }
 
 /// Moves batches from the engine into a partition until either ends.
-async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
+pub(super) async fn move_batches(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
     let (mut stream, mut moved, mut has_yielded) = (checked(stream), 0, false);
     while let Some(batch) = stream.next().await {
         moved += batch.as_ref().map_or(0, RecordBatch::num_rows);
@@ -80,7 +79,6 @@ async fn push(
     }
 }
 
-/// A producer that waits for a reader.
 struct IdleGuard<'a>(Option<&'a Weak<QueryResult>>);
 
 impl<'a> IdleGuard<'a> {

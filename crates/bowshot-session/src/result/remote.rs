@@ -6,8 +6,7 @@ use crate::partition::Partition;
 use bowshot_api::{BatchStream, Error, Location};
 use bowshot_engine::endpoints::{EndpointState, ResultEndpoints};
 use bowshot_query_task::checked;
-use futures::{FutureExt, StreamExt};
-use std::panic::AssertUnwindSafe;
+use futures::StreamExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -40,7 +39,6 @@ impl RemoteResult {
         (self.rows.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 
-    /// Fails all endpoints.
     pub(super) fn fail(&self, runtime: &tokio::runtime::Handle, error: Error) {
         let (endpoints, failure_sent) = (Arc::clone(&self.endpoints), Arc::clone(&self.failure_sent));
         runtime.spawn(async move {
@@ -58,17 +56,8 @@ impl RemoteResult {
     }
 }
 
-/// Follows a plan without local rows; a panic fails the query.
+/// Follows a plan without local rows.
 pub(super) async fn follow(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
-    let work = AssertUnwindSafe(to_its_end(Weak::clone(&query), partition, stream));
-    if work.catch_unwind().await.is_err()
-        && let Some(query) = query.upgrade()
-    {
-        query.fail(Error::internal("an operator panicked"));
-    }
-}
-
-async fn to_its_end(query: Weak<QueryResult>, partition: Arc<Partition>, stream: BatchStream) {
     let mut stream = checked(stream);
     let (mut ticks, mut paused) = (interval(ASKED_EVERY), false);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -52,7 +52,6 @@ impl ClientSession {
         if is_quick { Start::Here } else { Start::OnQueryRuntime }
     }
 
-    /// The same for a text.
     pub(super) fn start_of_text(&self, sql: &str) -> Start {
         if self.engine.has_quick_plan(sql) { Start::Here } else { Start::OnQueryRuntime }
     }
@@ -76,7 +75,6 @@ impl ClientSession {
         Ok(Description { schema, parameters: self.engine.parameters(plan), is_update, reads_only })
     }
 
-    /// The description of a statement with its parameters.
     pub(super) fn describe_authorized(&self, authorized: &AuthorizedStatement) -> Result<Description> {
         let bound = authorized.parameters.iter().find(|batch| batch.num_rows() > 0);
         self.description(&authorized.plan, bound)
@@ -126,7 +124,6 @@ impl ClientSession {
         Ok(Prepared { id, description })
     }
 
-    /// Checks parameters, and binds them.
     pub(super) fn bind_authorized(
         &self,
         id: StatementId,

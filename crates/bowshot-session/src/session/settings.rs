@@ -16,9 +16,7 @@ use std::time::Duration;
 
 /// PostgreSQL's default schema.
 const PUBLIC: &str = "public";
-/// The parameter for read-only transactions.
 const READ_ONLY: &str = "transaction_read_only";
-/// Schemas in one search path.
 const MAX_SCHEMAS: usize = 64;
 
 /// The session behind the engine's trait.
@@ -132,7 +130,6 @@ impl ClientSession {
         schemas.iter().any(|(_, there)| there == schema)
     }
 
-    /// Sets catalog and schema together.
     pub(crate) fn use_names(&self, catalog: &str, schema: &str) -> Result<()> {
         self.remember_settings();
         let mut options = self.options.lock();
@@ -145,7 +142,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// The default isolation level.
     pub(crate) fn isolation(&self) -> Isolation {
         self.options.lock().isolation()
     }

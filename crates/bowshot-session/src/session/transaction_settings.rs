@@ -10,7 +10,6 @@ use bowshot_engine::{Assignment, DialectName, TransactionStatement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Settings to restore at the end of the session's transaction.
 #[derive(Debug, Default)]
 pub(super) struct SettingChanges {
     /// Earlier values of options set with `SET LOCAL`.
@@ -23,7 +22,6 @@ type Locals = BTreeMap<&'static str, Assignment>;
 
 #[derive(Debug)]
 struct EarlierSettings {
-    /// Number of savepoints.
     savepoints: usize,
     options: Arc<Options>,
     locals: Locals,
@@ -39,7 +37,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Sets options for the transaction only.
     pub(crate) fn set_local(&self, assignments: &[Assignment]) -> Result<()> {
         for Assignment { name, value } in assignments {
             self.remember_settings();
@@ -50,7 +47,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Runs a statement about transactions, with what it does to settings.
     pub(crate) async fn run_transaction(
         &self,
         statement: &TransactionStatement,
@@ -130,7 +126,6 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Restores the settings of an ended transaction.
     pub(crate) fn end_settings(&self, end: TransactionEnd) {
         if self.transactions.current().is_some() {
             return;

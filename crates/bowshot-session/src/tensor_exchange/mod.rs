@@ -32,14 +32,12 @@ const MAX_EXCHANGES: usize = 32;
 const MAX_PER_GROUP: usize = 8;
 /// Numbers of all exchanges. Each may exist three times: in the sums, in the last result, and during the reduction.
 const MAX_NUMBERS: usize = 1 << 26;
-/// Members of one exchange.
 const MAX_MEMBERS: usize = 1_000;
 
 /// Open exchanges of the server, by visibility group and name.
 #[derive(Debug, Default)]
 pub(crate) struct TensorExchanges(Mutex<HashMap<(String, String), Weak<Open>>>);
 
-/// An open exchange.
 #[derive(Debug)]
 struct Open {
     exchange: TensorExchange,
@@ -55,7 +53,6 @@ struct State {
     present: BTreeSet<usize>,
     /// Ranks that have contributed, whether or not their member is still there.
     counted: BTreeSet<usize>,
-    /// The current round.
     round: u64,
     sums: Sums,
     /// Time of the round's first contribution.
@@ -66,11 +63,9 @@ struct State {
     failed: bool,
 }
 
-/// A member of an exchange.
 struct Member {
     open: Arc<Open>,
     engine: EngineSession,
-    /// The visibility group.
     group: String,
     rank: usize,
     /// The round of its next contribution.

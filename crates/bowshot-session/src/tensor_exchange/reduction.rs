@@ -6,9 +6,7 @@ use arrow::record_batch::RecordBatch;
 use bowshot_api::{Error, ErrorKind, Reduction, Result};
 use std::sync::Arc;
 
-/// Numbers of one contribution.
 const MAX_NUMBERS: usize = 1 << 25;
-/// The column of weights.
 const WEIGHT: &str = "weight";
 
 /// The schema of contributions and of results.
@@ -17,7 +15,6 @@ pub(super) struct Shape {
     pub(super) sent: SchemaRef,
     pub(super) given: SchemaRef,
     weight: Option<usize>,
-    /// Numbers of one result.
     pub(super) numbers: usize,
 }
 
@@ -66,7 +63,6 @@ fn numbers_of(kind: &DataType) -> Option<usize> {
     }
 }
 
-/// A valid contribution.
 pub(super) struct Contribution {
     columns: Vec<ArrayRef>,
     weight: f64,
@@ -174,7 +170,6 @@ impl Sums {
     }
 }
 
-/// The type of the numbers of a column.
 fn kind_of(column: &DataType) -> &DataType {
     match column {
         DataType::FixedSizeList(item, _) => item.data_type(),

@@ -1,23 +1,27 @@
 //! Prepared statements: rows of parameters, their types, and the memory that they hold.
 
-use super::{server, session, small};
-use arrow::array::{Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema};
+use super::{server, small, with_session};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::DataType;
 use bowshot_api::{ErrorKind, Limits, Request, Server, Statement};
 use futures::TryStreamExt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+/// Rows of one parameter.
+fn values(name: &str, numbers: RangeInclusive<i64>) -> Vec<RecordBatch> {
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
+    vec![RecordBatch::try_from_iter_with_nullable([(name, column, true)]).expect("a batch")]
+}
 
 #[tokio::test]
 async fn every_row_of_parameters_is_one_execution() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let prepared = session.prepare("SELECT CAST(? AS BIGINT) * 2 AS twice", None).await.expect("prepares");
     assert_eq!(prepared.description.parameters.fields().len(), 1);
     let missing = session.start(&Request::prepared(prepared.id)).await.expect_err("nothing is bound");
     assert_eq!(missing.kind(), ErrorKind::Invalid);
-    let schema = Arc::new(Schema::new(vec![Field::new("$1", DataType::Int64, true)]));
-    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![1, 2, 3]))]).expect("fits");
-    session.bind(prepared.id, vec![batch]).await.expect("binds");
+    session.bind(prepared.id, values("$1", 1..=3)).await.expect("binds");
     let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
     let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
     let batches: Vec<RecordBatch> = stream.try_collect().await.expect("reads");
@@ -33,12 +37,9 @@ async fn every_row_of_parameters_is_one_execution() {
 
 #[tokio::test]
 async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let prepared = session.prepare("SELECT $1 AS value", None).await.expect("prepares");
-    let schema = Arc::new(Schema::new(vec![Field::new("0", DataType::Int64, true)]));
-    let batch = RecordBatch::try_new(schema, vec![Arc::new(Int64Array::from(vec![Some(7)]))]).expect("fits");
-    session.bind(prepared.id, vec![batch]).await.expect("binds");
+    session.bind(prepared.id, values("0", 7..=7)).await.expect("binds");
     let description = session.describe(&Statement::Prepared(prepared.id)).await.expect("describes");
     assert_eq!(description.schema.field(0).data_type(), &DataType::Int64);
     let answer = session.start(&Request::prepared(prepared.id)).await.expect("starts");
@@ -50,20 +51,14 @@ async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
 
 #[tokio::test]
 async fn what_prepared_statements_hold_is_bounded() {
-    let server = server(Limits { max_prepared_bytes: 20_000, ..small() });
-    let session = session(&server).await;
+    let (server, session) = with_session(server(Limits { max_prepared_bytes: 20_000, ..small() })).await;
     let prepared = session.prepare("SELECT $1::bigint", None).await.expect("prepares");
-    let values = |count: i64| {
-        let schema = Schema::new(vec![Field::new("$1", DataType::Int64, true)]);
-        let column = Arc::new(Int64Array::from_iter_values(0..count));
-        vec![RecordBatch::try_new(Arc::new(schema), vec![column]).expect("a batch")]
-    };
-    session.bind(prepared.id, values(2_000)).await.expect("fits");
+    session.bind(prepared.id, values("$1", 1..=2_000)).await.expect("fits");
     let error =
         session.prepare(&format!("SELECT '{}'", "x".repeat(5_000)), None).await.expect_err("too much");
     assert_eq!(error.kind(), ErrorKind::LimitReached);
-    session.bind(prepared.id, values(2_001)).await.expect("in place of the others");
-    let error = session.bind(prepared.id, values(3_000)).await.expect_err("too much");
+    session.bind(prepared.id, values("$1", 1..=2_001)).await.expect("in place of the others");
+    let error = session.bind(prepared.id, values("$1", 1..=3_000)).await.expect_err("too much");
     assert_eq!(error.kind(), ErrorKind::LimitReached);
     assert!(error.to_string().contains("limits.max_prepared_bytes"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Readers that are slow, leave, or let rows lie: the server bounds what it buffers and frees what nobody reads.
 
-use super::{LONG, becomes, becomes_idle, rows, server, session, small};
+use super::{LONG, becomes, becomes_idle, rows, server, small, with_session};
 use crate::Bowshot;
 use arrow::array::{AsArray, RecordBatch};
 use bowshot_api::{
@@ -12,8 +12,7 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn a_slow_reader_holds_up_the_work_and_not_the_memory() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let answer = session.start(&Request::sql(LONG)).await.expect("starts");
     let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
     for _ in 0..20 {
@@ -29,8 +28,7 @@ async fn a_slow_reader_holds_up_the_work_and_not_the_memory() {
 
 #[tokio::test]
 async fn a_partition_that_nobody_reads_spills_and_the_others_go_on() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     session.set_option("endpoints", Some(OptionValue::Int64(3))).await.expect("sets");
     // A round-robin exchange below: each partition gets rows whether or not it is read.
     let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
@@ -50,8 +48,8 @@ async fn a_partition_that_nobody_reads_spills_and_the_others_go_on() {
 
 #[tokio::test]
 async fn a_reader_that_lets_rows_lie_loses_its_query() {
-    let server = server(Limits { reader_timeout: Duration::from_millis(200), ..small() });
-    let session = session(&server).await;
+    let (server, session) =
+        with_session(server(Limits { reader_timeout: Duration::from_millis(200), ..small() })).await;
     let answer = session.start(&Request::sql(LONG)).await.expect("starts");
     let stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
     assert!(becomes(|| server.status().running_queries == 0).await, "the slot is free");
@@ -65,8 +63,7 @@ async fn a_reader_that_lets_rows_lie_loses_its_query() {
 
 #[tokio::test]
 async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
-    let server = server(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(server(small())).await;
     let answer = session.start(&Request::sql(LONG)).await.expect("starts");
     let mut stream = server.attach(session.principal(), answer.query, 0).await.expect("attaches");
     stream.next().await.expect("a batch").expect("reads");
@@ -79,8 +76,8 @@ async fn a_reader_that_leaves_early_is_logged_as_cancelled() {
 
 #[tokio::test]
 async fn a_client_that_reads_one_endpoint_after_another_is_not_stalled() {
-    let server = server(Limits { reader_timeout: Duration::from_secs(1), ..small() });
-    let session = session(&server).await;
+    let (server, session) =
+        with_session(server(Limits { reader_timeout: Duration::from_secs(1), ..small() })).await;
     session.set_option("endpoints", Some(OptionValue::Int64(2))).await.expect("sets");
     let sql = "SELECT value, sum(value) OVER (PARTITION BY value) AS total FROM generate_series(1, 600000) AS s(value)";
     let answer = session.start(&Request::sql(sql)).await.expect("starts");

@@ -52,8 +52,7 @@ fn schema() -> SchemaRef {
 
 #[tokio::test]
 async fn ingests_that_ask_for_what_there_is_not() {
-    let server = store(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(store(small())).await;
     let temporary = Ingest { temporary: true, ..into("t") };
     let placed = "a temporary table cannot be created in a given schema or catalog";
     for (ingest, expected) in [
@@ -71,8 +70,7 @@ async fn ingests_that_ask_for_what_there_is_not() {
 
 #[tokio::test]
 async fn the_statement_timeout_ends_a_statement_that_writes() {
-    let server = store(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(store(small())).await;
     run(&session, "CREATE TABLE t (a BIGINT)").await;
     session.set_option("statement_timeout_ms", Some(OptionValue::String("50".into()))).await.expect("sets");
     let error = session.update(&Request::sql(ENDLESS_INSERT)).await.expect_err("too long");
@@ -92,8 +90,7 @@ async fn the_statement_timeout_ends_a_statement_that_writes() {
 
 #[tokio::test]
 async fn what_was_written_or_failed_is_in_the_log() {
-    let server = store(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(store(small())).await;
     run(&session, "CREATE TABLE t (a BIGINT NOT NULL)").await;
     let batch = |values: Vec<Option<i64>>| {
         RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values))]).expect("fits")
@@ -139,8 +136,7 @@ async fn a_commit_shows_temporary_and_shared_tables_or_neither() {
 
 #[tokio::test]
 async fn there_are_only_so_many_catalogs() {
-    let server = store(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(store(small())).await;
     run(&session, "BEGIN").await;
     // One is there, with one schema.
     for number in 1..1_000 {
@@ -154,8 +150,7 @@ async fn there_are_only_so_many_catalogs() {
 
 #[tokio::test]
 async fn views_that_multiply_are_refused() {
-    let server = store(small());
-    let session = session(&server).await;
+    let (server, session) = with_session(store(small())).await;
     run(&session, "CREATE TABLE t (a BIGINT)").await;
     run(&session, "CREATE VIEW v0 AS SELECT a FROM t").await;
     let next = |level: usize| {

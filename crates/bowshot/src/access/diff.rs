@@ -310,12 +310,8 @@ fn literal(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn here() -> [String; 2] {
-        ["c".to_owned(), "s".to_owned()]
-    }
-
     fn wanted(text: &str) -> RulesFile {
-        RulesFile::read(text, &here()).expect(text)
+        RulesFile::read(text, &["c".to_owned(), "s".to_owned()]).expect(text)
     }
 
     /// A server with the rules of a file.

@@ -18,7 +18,6 @@ pub(super) type Rights = BTreeMap<String, Option<BTreeSet<String>>>;
 pub(super) struct RulesFile {
     pub(super) roles: Option<BTreeSet<String>>,
     pub(super) users: Option<BTreeMap<String, User>>,
-    /// Roles and their members.
     pub(super) memberships: Option<BTreeSet<(String, String)>>,
     pub(super) grants: Option<BTreeMap<(ObjectPath, String), Rights>>,
     pub(super) policies: Option<BTreeMap<(ObjectPath, String), Policy>>,

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The user of the connection.
     pub(super) user: String,
     /// Catalog and schema of unqualified names.
     pub(super) place: [String; 2],

@@ -11,7 +11,6 @@ use bowshot_object_store::PlaceSettings;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// What a file says.
 #[derive(Debug)]
 pub(super) struct Content {
     /// Setting names with values, in the order of the file's keys.
@@ -96,7 +95,6 @@ fn take_places(table: &mut Table) -> Result<Vec<PlaceSettings>, String> {
     entries.into_iter().map(place).collect()
 }
 
-/// Other databases, by who reads them.
 #[derive(Debug, Default)]
 struct Databases {
     databases: Vec<DatabaseSettings>,

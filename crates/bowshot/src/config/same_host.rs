@@ -6,7 +6,6 @@ bowshot_api::defaults! {
     /// The socket over which clients on this machine get and send rows in shared memory.
     #[derive(Debug, Clone)]
     pub(crate) struct SameHostSettings {
-        /// `auto`, `none` or a path.
         pub(super) socket: String = "auto".to_owned(),
         /// Bytes that one connection may have mapped.
         pub(crate) connection_bytes: u64 = 1 << 30,
@@ -19,7 +18,6 @@ bowshot_api::defaults! {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LocalSocket {
-    /// Nowhere.
     Off,
     /// Where the server finds a place, if it serves this machine alone.
     Auto,
@@ -28,7 +26,6 @@ pub(crate) enum LocalSocket {
 }
 
 impl SameHostSettings {
-    /// Where the socket is to be.
     pub(crate) fn place(&self) -> Result<LocalSocket, Usage> {
         match self.socket.as_str() {
             "none" => Ok(LocalSocket::Off),

@@ -342,7 +342,6 @@ impl Setting {
         (self.slot)(config).show()
     }
 
-    /// The type, for people.
     pub(crate) fn kind(&self) -> &'static str {
         // Only the variant counts, so any configuration will do.
         (self.slot)(&mut Config::default()).kind()

@@ -33,7 +33,6 @@ pub(super) enum Slot<'a> {
     Secret(&'a mut Option<Secret>),
     /// Addresses in object stores.
     Addresses(&'a mut Vec<String>),
-    /// Places of other databases.
     Places(&'a mut Vec<String>),
 }
 

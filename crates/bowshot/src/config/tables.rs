@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 pub(crate) enum DataFolder {
     /// Nowhere: nothing is kept.
     Memory,
-    /// In this folder.
     At(PathBuf),
 }
 

@@ -120,7 +120,6 @@ pub(super) fn truth(text: &str) -> Result<bool, String> {
 /// Where a front end listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Listen {
-    /// Nowhere.
     Off,
     /// At `HOST:PORT`; port 0 picks a free one.
     On(String),

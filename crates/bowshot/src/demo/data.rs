@@ -39,7 +39,6 @@ fn complete(scale: f64) -> String {
     format!("{LAYOUT}, scale {scale}\n")
 }
 
-/// Makes all missing tables.
 pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
     if is_complete(folder, scale) {
         return Ok(());
@@ -50,13 +49,13 @@ pub(super) fn make(folder: &Path, scale: f64) -> Result<()> {
         .prefix(".making-")
         .tempdir_in(folder)
         .with_context(|| format!("cannot write in `{}`", folder.display()))?;
-    tell(&format!("making TPC-H data at scale {scale} in {}", folder.display()));
+    crate::sql::say(&format!("making TPC-H data at scale {scale} in {}", folder.display()));
     let started = Instant::now();
     let rows = write_all(work.path(), scale)?;
     put_in_place(work.path(), folder, scale)
         .with_context(|| format!("cannot write the data to `{}`", folder.display()))?;
     let seconds = started.elapsed().as_secs_f64();
-    tell(&format!("made {} rows in {seconds:.1} s", HumanCount(rows)));
+    crate::sql::say(&format!("made {} rows in {seconds:.1} s", HumanCount(rows)));
     Ok(())
 }
 
@@ -173,11 +172,6 @@ fn progress_bar(scale: f64) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
-}
-
-/// A closed stderr is no reason to stop.
-fn tell(text: &str) {
-    drop(writeln!(std::io::stderr(), "{text}"));
 }
 
 #[cfg(test)]

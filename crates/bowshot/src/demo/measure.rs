@@ -28,7 +28,6 @@ const QUERIES: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// The cost of one result.
 #[derive(Debug)]
 struct Cost {
     rows: u64,

@@ -16,13 +16,11 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// Timeout for the start of a node.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a starting or ending node is checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Settings of the first node of a local cluster.
 pub(super) fn first() -> ClusterSettings {
     let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     ClusterSettings {
@@ -40,7 +38,6 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// Starts nodes that join the first one.
     pub(super) fn start(number: usize, data: &Path, join: &str, cluster: &ClusterSettings) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a folder for the nodes")?;
         let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -30,7 +30,6 @@ bowshot_api::named! {
     }
 }
 
-/// A part of a table: number `part` of `parts`, from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TablePart {
     pub(super) table: Table,
@@ -38,7 +37,6 @@ pub(super) struct TablePart {
     pub(super) parts: i32,
 }
 
-/// Rows of a part, batch by batch.
 pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
 impl Table {
@@ -77,33 +75,20 @@ impl TablePart {
     /// The rows, still with string views.
     pub(super) fn batches(self, scale: f64) -> Batches {
         let Self { table, part, parts } = self;
+        macro_rules! rows {
+            ($rows:ident, $generator:ident) => {
+                Box::new($rows::new($generator::new(scale, part, parts)).with_batch_size(BATCH_ROWS))
+            };
+        }
         match table {
-            Table::LineItem => {
-                let generator = LineItemGenerator::new(scale, part, parts);
-                Box::new(LineItemArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::Orders => {
-                let generator = OrderGenerator::new(scale, part, parts);
-                Box::new(OrderArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::PartSupp => {
-                let generator = PartSuppGenerator::new(scale, part, parts);
-                Box::new(PartSuppArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::Part => {
-                let generator = PartGenerator::new(scale, part, parts);
-                Box::new(PartArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::Customer => {
-                let generator = CustomerGenerator::new(scale, part, parts);
-                Box::new(CustomerArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::Supplier => {
-                let generator = SupplierGenerator::new(scale, part, parts);
-                Box::new(SupplierArrow::new(generator).with_batch_size(BATCH_ROWS))
-            }
-            Table::Nation => Box::new(NationArrow::new(NationGenerator::new(scale, part, parts))),
-            Table::Region => Box::new(RegionArrow::new(RegionGenerator::new(scale, part, parts))),
+            Table::LineItem => rows!(LineItemArrow, LineItemGenerator),
+            Table::Orders => rows!(OrderArrow, OrderGenerator),
+            Table::PartSupp => rows!(PartSuppArrow, PartSuppGenerator),
+            Table::Part => rows!(PartArrow, PartGenerator),
+            Table::Customer => rows!(CustomerArrow, CustomerGenerator),
+            Table::Supplier => rows!(SupplierArrow, SupplierGenerator),
+            Table::Nation => rows!(NationArrow, NationGenerator),
+            Table::Region => rows!(RegionArrow, RegionGenerator),
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::serve::authenticator;
 use serde_json::Value;
 use std::path::Path;
 
-/// The prefix of SCRAM verifiers.
 const VERIFIER: &str = "SCRAM-SHA-256$";
 
 /// Users of the configuration and of the catalog.
@@ -69,7 +68,6 @@ fn verifiers(config: &Config, made_by_sql: &[SqlUser]) -> Option<Line> {
     Some(Line::doubtful(CHECK, finding, remedy))
 }
 
-/// A user that SQL has made.
 struct SqlUser {
     name: String,
     hash: Option<String>,

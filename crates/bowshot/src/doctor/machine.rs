@@ -69,7 +69,6 @@ fn memory(config: &Config) -> Line {
     Line::good(CHECK, format!("{} of {} for the process", size(budget), size(available)))
 }
 
-/// Checks the clock.
 pub(super) fn clock(config: &Config) -> Vec<Line> {
     const CHECK: &str = "clock";
     let now = SystemTime::now();

@@ -228,7 +228,6 @@ pub(super) fn cluster(config: &Config) -> Vec<Line> {
     lines
 }
 
-/// Checks the collector of traces.
 pub(super) async fn traces(config: &Config) -> Option<Line> {
     const CHECK: &str = "traces";
     let address = config.traces.address()?;

@@ -11,7 +11,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const SECONDS_OF_DAY: u64 = 86_400;
 
-/// A log file that is open.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,

@@ -17,7 +17,6 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// What the configuration allows.
     pub(crate) fn of(config: &Config, authenticator: &Authenticator) -> Self {
         match authenticator.requires_credentials() || config.insecure {
             true => Self::Anywhere,
@@ -87,11 +86,6 @@ impl Addresses {
     /// The address for a browser on this machine.
     pub(crate) fn http_uri(&self) -> Option<String> {
         self.http.map(|address| format!("http://{}", reachable(address)))
-    }
-
-    /// The console's address for a browser on this machine.
-    pub(crate) fn console_uri(&self) -> Option<String> {
-        self.http_uri().map(|uri| format!("{uri}/console"))
     }
 }
 

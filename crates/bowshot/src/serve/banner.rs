@@ -10,7 +10,6 @@ use std::path::Path;
 /// Most tables in the banner.
 const MAX_SHOWN: usize = 200;
 
-/// One source in the banner.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) name: String,
@@ -45,7 +44,7 @@ impl Served {
 
 /// Prints that the server is ready.
 pub(super) fn announce(config: &Config, running: &Running) {
-    let addresses = running.addresses();
+    let addresses = running.addresses;
     if let Some(danger) = danger(&addresses, config.access.is_empty()) {
         tracing::warn!("{danger}");
     }
@@ -128,7 +127,7 @@ fn text(running: &Running, addresses: &Addresses, empty: &str) -> String {
     for (name, uri) in [
         ("Flight SQL", addresses.flight_uri()),
         ("HTTP", addresses.http_uri()),
-        ("console", addresses.console_uri()),
+        ("console", addresses.http_uri().map(|uri| format!("{uri}/console"))),
         ("PostgreSQL", addresses.pg_uri()),
         ("MySQL", addresses.mysql_uri()),
     ] {

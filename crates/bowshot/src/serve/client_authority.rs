@@ -24,7 +24,6 @@ struct Files {
     revoked: Option<PathBuf>,
 }
 
-/// The contents of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Content {
     authorities: Vec<u8>,
@@ -52,7 +51,6 @@ impl ClientAuthority {
         Ok(Some(Self { trust, _look: look }))
     }
 
-    /// Trusted authorities and revocations.
     pub(crate) fn trust(&self) -> Arc<ClientTrust> {
         Arc::clone(&self.trust)
     }

@@ -159,7 +159,6 @@ impl Parts {
         tokio::task::spawn_blocking(move || catalog.left_out()).await.context("listing the sources failed")
     }
 
-    /// The tables that clients make.
     pub(crate) fn tables(&self) -> Arc<TableStore> {
         Arc::clone(&self.tables)
     }

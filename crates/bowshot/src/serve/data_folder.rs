@@ -24,7 +24,6 @@ impl LockedFolder {
     }
 }
 
-/// Locks the folder of the configuration.
 pub(crate) fn take(folder: Option<&DataFolder>) -> Result<LockedFolder> {
     match folder {
         None | Some(DataFolder::Memory) => Ok(LockedFolder { folder: None, _lock: None }),

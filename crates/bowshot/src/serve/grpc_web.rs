@@ -27,7 +27,6 @@ impl GrpcWeb for FlightGrpcWeb {
     }
 }
 
-/// A connection of a browser.
 #[derive(Debug)]
 struct Connection(WebConnection);
 

@@ -1,5 +1,6 @@
 //! The memory of the machine, or of this process's control group.
 
+use bowshot_ipc::os::proc_bytes;
 use std::fs;
 use std::path::Path;
 
@@ -33,17 +34,11 @@ pub(super) fn budget(bytes: u64) -> u64 {
 
 /// Bytes of memory for this process; `None` if unknown.
 pub(crate) fn available() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| proc_bytes(&text, "MemTotal:"));
     let own = fs::read_to_string("/proc/self/cgroup")
         .ok()
         .and_then(|text| limit(&text, Path::new("/sys/fs/cgroup")));
     machine.into_iter().chain(own).min()
-}
-
-fn total(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 /// The least limit of the control group (version 2) of this process and of those around it.
@@ -57,12 +52,6 @@ fn limit(membership: &str, root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_machine_says_how_much_memory_it_has() {
-        assert_eq!(total("MemTotal:       24588016 kB\nMemFree: 1 kB\n"), Some(24_588_016 * 1024));
-        assert_eq!(total("MemFree: 1 kB\n"), None);
-    }
 
     #[test]
     fn the_least_limit_of_nested_groups_counts() {

@@ -28,12 +28,9 @@ pub(super) struct ServerTables {
 }
 
 impl SystemTables for ServerTables {
-    fn names(&self) -> Vec<&'static str> {
-        self.others.names()
-    }
-
-    fn admin_names(&self) -> Vec<&'static str> {
-        self.others.admin_names()
+    bowshot_api::delegate! { others:
+        fn names(&self) -> Vec<&'static str>;
+        fn admin_names(&self) -> Vec<&'static str>;
     }
 
     fn shared_names(&self) -> Vec<&'static str> {
@@ -52,7 +49,6 @@ impl SystemTables for ServerTables {
     }
 }
 
-/// A single server is no cluster.
 fn rows(cluster: Option<&Cluster>) -> Result<RecordBatch> {
     let members = cluster.map(|cluster| cluster.members()).unwrap_or_default();
     let myself = cluster.map(|cluster| cluster.myself());

@@ -35,7 +35,6 @@ pub(super) enum Next {
     Quit,
 }
 
-/// Runs one command, backslash included.
 pub(super) async fn run(runner: &mut Runner, line: &str) -> Result<Next> {
     let line = line.trim().trim_end_matches(';');
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -35,7 +35,6 @@ pub(super) struct Runner {
     pub(super) last: String,
 }
 
-/// How a statement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,

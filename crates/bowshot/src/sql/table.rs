@@ -13,7 +13,6 @@ const MEASURED_ROWS: usize = 1_000;
 /// Longer cells are cut in tables; the expanded form shows them whole.
 const CELL_CHARS: usize = 100;
 
-/// Writes one result.
 pub(super) struct TableWriter {
     names: Vec<String>,
     align_right: Vec<bool>,

@@ -9,11 +9,9 @@ use tokio::task::JoinHandle;
 
 /// Spans that wait for the collector.
 const QUEUE: usize = 8_192;
-/// Spans of one delivery.
 const BATCH: usize = 512;
 /// How long a delivery waits for more spans.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What became of spans.
 const SPANS: &str = "bowshot_trace_spans_total";
 
 /// Takes spans that have ended, on whatever thread, and makes nobody wait.
@@ -87,7 +85,6 @@ async fn send_all(
     }
 }
 
-/// Takes what is there.
 fn fill(batch: &mut Vec<Span>, spans: &mut mpsc::Receiver<Span>) {
     while batch.len() < BATCH
         && let Ok(span) = spans.try_recv()

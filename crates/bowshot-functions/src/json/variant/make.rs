@@ -82,12 +82,10 @@ pub fn variant_column<'m, 'v>(values: impl IntoIterator<Item = Option<Variant<'m
     finished(out)
 }
 
-/// The column that a builder has made.
 pub(super) fn finished(builder: VariantArrayBuilder) -> Result<ArrayRef> {
     Ok(from_parts(&StructArray::from(builder.build()))?)
 }
 
-/// Whether all numbers have a place.
 fn check_numbers(tree: &Json<'_>) -> Result<()> {
     let mut open = vec![tree];
     while let Some(part) = open.pop() {

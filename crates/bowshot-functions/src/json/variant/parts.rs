@@ -49,7 +49,6 @@ fn parts(
     finished(out).map(ColumnarValue::Array)
 }
 
-/// A path into VARIANT values.
 #[derive(Debug)]
 pub struct VariantPath(Vec<Step>);
 

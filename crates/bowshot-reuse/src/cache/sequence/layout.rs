@@ -18,7 +18,6 @@ const YEARS_OF_SIX_DIGITS: (i64, i64) = (1900, 2050);
 /// The first short year of the last century.
 const SHORT_YEARS: i64 = 50;
 
-/// A row of the table.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Layout {
     pub(super) unit: Unit,

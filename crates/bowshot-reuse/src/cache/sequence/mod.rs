@@ -17,7 +17,6 @@ pub(crate) struct Pattern {
     /// The name with a placeholder for each value: what all names of a sequence have in common. It is the same in every
     /// reading of the name.
     pub(crate) text: String,
-    /// The values in their order.
     pub(crate) values: Vec<Value>,
     parts: Vec<NamePiece>,
 }
@@ -74,7 +73,6 @@ impl Reading {
 }
 
 impl Pattern {
-    /// Parses a name.
     pub(crate) fn of(name: &str) -> Self {
         Self::read(name, Reading::USUAL)
     }
@@ -85,12 +83,10 @@ impl Pattern {
         Self::read_schema(name, Reading::USUAL)
     }
 
-    /// See [`Self::of`].
     pub(crate) fn read(name: &str, reading: Reading) -> Self {
         Self::taken_apart(name, |text| time_at(text, reading).or_else(|| number_at(text)))
     }
 
-    /// See [`Self::of_schema`].
     pub(crate) fn read_schema(name: &str, reading: Reading) -> Self {
         Self::taken_apart(name, |text| time_at(text, reading))
     }
@@ -129,7 +125,6 @@ impl Pattern {
         Self::from_parts(parts)
     }
 
-    /// The name that the pattern stands for.
     pub(crate) fn name(&self) -> String {
         let mut name = String::new();
         for part in &self.parts {

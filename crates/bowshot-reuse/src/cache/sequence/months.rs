@@ -29,7 +29,6 @@ pub(super) enum Case {
     Title,
 }
 
-/// A month as it is written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named {
     /// From 1 on.

@@ -116,7 +116,6 @@ fn what_is_no_date_is_a_number() {
     ]);
 }
 
-/// Which of two readings a name has by itself.
 #[test]
 fn names_that_can_be_read_in_two_ways() {
     texts(&[

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// Pause of writes after a failure of the disk.
 const REST: Duration = Duration::from_secs(60);
 
-/// The description of an entry on disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Described<A> {
     /// The build that computed it: a function of another build may differ.
@@ -24,10 +23,8 @@ pub(super) struct Described<A> {
     pub(super) about: A,
 }
 
-/// The state of the disk.
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Locks the folder.
     claim: Option<Claim>,
     /// No writes until then.
     rests_until: Option<Instant>,
@@ -58,7 +55,6 @@ impl<K: Cacheable> Store<K> {
         self.publish();
     }
 
-    /// Removes the files of a folder that is not used.
     pub(crate) fn remove_files(folder: &Path) {
         if folder.exists() {
             let found = file::found::<IgnoredAny>(folder, not_opened::<K>).inspect_err(not_opened::<K>);

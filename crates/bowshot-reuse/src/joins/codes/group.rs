@@ -48,7 +48,6 @@ impl Coded {
     }
 }
 
-/// A key of an aggregate that has codes.
 struct Key {
     /// Its place among the keys.
     place: usize,

@@ -10,7 +10,6 @@ use tracing::info_span;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// What is sent of the spans of this work.
 fn sent(work: impl FnOnce()) -> HashMap<String, Span> {
     let (queue, mut spans) = Queue::new();
     let layer = Spans::new(queue, 1.0).with_filter(Targets::new().with_target(TRACES, LevelFilter::INFO));
