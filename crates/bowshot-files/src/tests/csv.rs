@@ -31,7 +31,7 @@ async fn what_does_not_fit_is_refused_with_its_line() {
     let world = with_options(&path, "ignore_errors=true");
     assert_eq!(world.value("select count(*) from t").await, "100");
     let rejects = &tokio::task::block_in_place(|| world.catalog.describe())[0].rejects;
-    assert_eq!(rejects.iter().map(|reject| reject.line).collect::<Vec<_>>(), [102]);
+    assert_eq!(rejects.iter().map(|(_, reject)| reject.line).collect::<Vec<_>>(), [102]);
     let world = with_options(&path, "null_padding=true&sample_size=-1");
     assert_eq!(world.value("select column_3 from t where column_3 is not null").await, "3");
     // A quote that opens a value and is never closed, far behind what is looked at.
