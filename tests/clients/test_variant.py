@@ -87,12 +87,12 @@ def test_other_protocols_have_json(world):
         assert loaded(cursor.fetchall()) == EXPECTED
 
 
-@pytest.mark.parametrize("shredding", ["", "SHREDDING 'v STRUCT<a STRUCT<b DOUBLE[]>, t VARCHAR>'", "SHREDDING 'v BIGINT'"])
-@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "arrow"])
-def test_files_there_and_back(world, folder, shredding, ending):
+@pytest.mark.parametrize(("ending", "shredding"), [
+    ("parquet", "SHREDDING 'v STRUCT<a STRUCT<b DOUBLE[]>, t VARCHAR>'"), ("parquet", "SHREDDING 'v BIGINT'"),
+    ("parquet", ""), ("csv", ""), ("json", ""), ("arrow", ""),
+])
+def test_files_there_and_back(world, folder, ending, shredding):
     _, db = world
-    if shredding and ending != "parquet":
-        pytest.skip("only Parquet has parts in types of their own")
     options = f"(FORMAT {ending}, OVERWRITE true" + (f", {shredding})" if shredding else ")")
     # A file of JSON whose texts are all plain is one of texts; what is null there is NULL.
     some = "WHERE id <> 2" if ending == "json" else ""
