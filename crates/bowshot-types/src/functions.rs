@@ -2,7 +2,7 @@
 
 use super::declared::Declared;
 use bowshot_functions::{PlanFunction, plan_function};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, new_null_array};
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
@@ -137,7 +137,7 @@ impl PlanFunction for Rounded {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
-            [argument] if argument.is_floating() => Ok(argument.clone()),
+            [argument] if may_have_fractions(argument) => Ok(argument.clone()),
             _ => plan_err!("only floating-point numbers are rounded"),
         }
     }
@@ -147,6 +147,14 @@ impl PlanFunction for Rounded {
             Some(whole) => Ok(whole),
             None => exec_err!("only floating-point numbers are rounded"),
         }
+    }
+}
+
+/// Whether values are floating-point numbers, or lists of such.
+pub(super) fn may_have_fractions(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => may_have_fractions(item.data_type()),
+        other => other.is_floating(),
     }
 }
 
@@ -164,6 +172,12 @@ pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
                 .as_primitive::<Float16Type>()
                 .unary::<_, Float32Type>(|value| value.to_f32().round_ties_even()),
         ),
+        DataType::List(item) => {
+            let lists = values.as_list::<i32>();
+            let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+            let numbers = whole(lists.values())?;
+            Arc::new(ListArray::try_new(Arc::clone(item), offsets, numbers, nulls).ok()?)
+        }
         _ => return None,
     })
 }

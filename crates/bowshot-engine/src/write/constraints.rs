@@ -297,7 +297,7 @@ fn inside(error: &Error, place: &str) -> Error {
 
 /// A column in the type of a field, as an assignment has it: what a whole number cannot take is rounded.
 fn assign(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
-    if !field.data_type().is_integer() {
+    if !bowshot_types::casts::is_whole(field.data_type()) {
         return cast(column, field);
     }
     if let Some(whole) = bowshot_types::functions::whole(column) {
@@ -328,6 +328,7 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
                 .with_hint("text is read as JSON; `to_variant(…)` keeps it a text");
         }
         let out_of_range = error.reason().filter(|reason| *reason == Reason::OutOfRange);
+        let of_text = error.reason().filter(|_| column.data_type().is_string());
         let found = match first_lost(column, field.data_type()) {
             Some(found) => found,
             None if out_of_range.is_some() => return in_column(&error, field),
@@ -335,7 +336,7 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         };
         let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
         Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
-            .with_reason(out_of_range.unwrap_or(Reason::DatatypeMismatch))
+            .with_reason(out_of_range.or(of_text).unwrap_or(Reason::DatatypeMismatch))
             .with_hint("cast the values in the statement, or send the type of the column")
     })
 }
