@@ -283,7 +283,7 @@ fn rounded(inner: &Expr) -> Option<Expr> {
 }
 
 /// The same decimal, or list of such, without digits behind the point: a cast to it rounds halves away from zero.
-pub fn whole_decimal(source: &DataType) -> Option<DataType> {
+pub(super) fn whole_decimal(source: &DataType) -> Option<DataType> {
     Some(match source {
         DataType::Decimal32(precision, scale) if *scale > 0 => DataType::Decimal32(*precision, 0),
         DataType::Decimal64(precision, scale) if *scale > 0 => DataType::Decimal64(*precision, 0),

@@ -1,9 +1,10 @@
 //! Functions that casts become. No statement calls them by name.
 
+use super::casts::whole_decimal;
 use super::declared::Declared;
 use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, new_null_array};
-use datafusion::arrow::compute::concat;
+use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::error::DataFusionError;
@@ -159,7 +160,7 @@ pub(super) fn may_have_fractions(data_type: &DataType) -> bool {
 }
 
 /// The nearest whole numbers; `None` for what are no floating-point numbers.
-pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
+pub(super) fn whole(values: &ArrayRef) -> Option<ArrayRef> {
     Some(match values.data_type() {
         DataType::Float64 => {
             Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even))
@@ -180,6 +181,11 @@ pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
         }
         _ => return None,
     })
+}
+
+/// Numbers, or lists of such, as [`whole`] has them, decimals with halves away from zero; `None` for those that have no fractions.
+pub fn without_fractions(values: &ArrayRef) -> Option<ArrayRef> {
+    whole(values).or_else(|| cast(values, &whole_decimal(values.data_type())?).ok())
 }
 
 pub(super) fn on_array(
