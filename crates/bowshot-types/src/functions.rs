@@ -183,7 +183,8 @@ pub(super) fn whole(values: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-/// Numbers, or lists of such, as [`whole`] has them, decimals with halves away from zero; `None` for those that have no fractions.
+/// Numbers, or lists of such, rounded: floating-point numbers with halves to the even neighbour, decimals away from zero. `None` for
+/// those that have no fractions.
 pub fn without_fractions(values: &ArrayRef) -> Option<ArrayRef> {
     whole(values).or_else(|| cast(values, &whole_decimal(values.data_type())?).ok())
 }
