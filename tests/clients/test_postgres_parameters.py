@@ -52,6 +52,7 @@ def connection():
     ("SELECT i || %s FROM held", ["b"], "7b"),
     ("SELECT %s || d FROM held", ["on "], "on 2024-01-01"),
     ("SELECT count(*) FROM (VALUES (1), (2)) v(x) WHERE x > %s", [DECIMAL("1.5")], 1),
+    ("SELECT count(*) FROM (SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS u) v WHERE u = %s", ["{A0EEBC999C0B4EF8BB6D6BB9BD380A11}"], 1),
     ("SELECT interval '1 day' * %s", [2], datetime.timedelta(days=2)),
     ("SELECT sum(x) FROM (VALUES (%s), (%s)) v(x)", [1, 2], 3),
     ("SELECT substr('abcdef', %s, %s)", [2, 3], "bcd"),

@@ -21,7 +21,7 @@ mod window;
 
 pub use aggregate::{interval_length, scaled_interval};
 pub use condition::balanced;
-pub use date::{add_in_zone, read_time};
+pub use date::{add_in_zone, read_time, read_time_of_day};
 pub use json::{VARIANT_COMPARED, VariantPath, variant_column, variants_of, variants_of_json};
 pub use json::{call as json_call, json_unquote, jsonb_key, normal_jsonb};
 pub use plan_function::{PlanFunction, plan_function, plan_function_of};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// # Errors
 /// When a cast has no meaning.
 pub fn sql_casts(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = settled(plan, config)?;
+    let plan = with_casts(plan, config, &uuids::with_canonical_texts)?;
     match &config.execution.time_zone {
         Some(zone) => Ok(zone::shown(plan, &Arc::from(zone.as_str()))),
         None => Ok(plan),
@@ -29,9 +29,17 @@ pub fn sql_casts(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPla
 
 /// The plan with SQL's casts. What is settled stays as it is.
 pub fn settled(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+    with_casts(plan, config, &|node| Ok(Transformed::no(node)))
+}
+
+fn with_casts(
+    plan: LogicalPlan,
+    config: &ConfigOptions,
+    before: &dyn Fn(LogicalPlan) -> Result<Transformed<LogicalPlan>>,
+) -> Result<LogicalPlan> {
     let zone = zone::of(config);
     let with_escapes = config.sql_parser.dialect != Dialect::MySQL;
-    let in_rows = |node| temporal::with_common_types(node, &zone);
+    let in_rows = |node| before(node)?.transform_data(|node| temporal::with_common_types(node, &zone));
     rewritten(plan, &in_rows, &|expr, columns| match bytes_read(&expr, columns)? {
         Some(bytes) if with_escapes => Ok(Transformed::yes(bytes)),
         _ => dates_of_numbers::cast(expr, columns, &config.sql_parser.dialect)?
@@ -209,7 +217,7 @@ enum Prepared {
 fn prepared(inner: &Expr, source: &DataType, target: &DataType, zone: &Arc<str>) -> Option<Prepared> {
     let to = |data_type: DataType| Prepared::Input(Expr::Cast(Cast::new(Box::new(inner.clone()), data_type)));
     match (source, target) {
-        (DataType::Float16 | DataType::Float32 | DataType::Float64, target) if is_whole(target) => {
+        (source, target) if is_whole(target) && functions::may_have_fractions(source) => {
             rounded(inner).map(Prepared::Input)
         }
         (source, target) if is_whole(target) => whole_decimal(source).map(to),
@@ -249,8 +257,12 @@ fn prepared(inner: &Expr, source: &DataType, target: &DataType, zone: &Arc<str>)
     }
 }
 
-fn is_whole(data_type: &DataType) -> bool {
-    data_type.is_integer()
+/// Whether values are integers, or lists of such.
+pub fn is_whole(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => is_whole(item.data_type()),
+        other => other.is_integer(),
+    }
 }
 
 /// Halves go to the even neighbour, as PostgreSQL and DuckDB have it; those of a number that is written out are no floats
@@ -270,13 +282,17 @@ fn rounded(inner: &Expr) -> Option<Expr> {
     }
 }
 
-/// The same decimal without digits behind the point: a cast to it rounds halves away from zero.
-pub fn whole_decimal(source: &DataType) -> Option<DataType> {
+/// The same decimal, or list of such, without digits behind the point: a cast to it rounds halves away from zero.
+pub(super) fn whole_decimal(source: &DataType) -> Option<DataType> {
     Some(match source {
         DataType::Decimal32(precision, scale) if *scale > 0 => DataType::Decimal32(*precision, 0),
         DataType::Decimal64(precision, scale) if *scale > 0 => DataType::Decimal64(*precision, 0),
         DataType::Decimal128(precision, scale) if *scale > 0 => DataType::Decimal128(*precision, 0),
         DataType::Decimal256(precision, scale) if *scale > 0 => DataType::Decimal256(*precision, 0),
+        DataType::List(item) => {
+            let whole = whole_decimal(item.data_type())?;
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(whole)))
+        }
         _ => return None,
     })
 }
@@ -315,7 +331,7 @@ fn whole_hex(text: &str) -> Option<Vec<u8>> {
     digits.chunks_exact(2).map(hex_byte).collect()
 }
 
-fn hex_byte(digits: &[u8]) -> Option<u8> {
+pub(super) fn hex_byte(digits: &[u8]) -> Option<u8> {
     let text = std::str::from_utf8(digits).ok()?;
     text.bytes().all(|c| c.is_ascii_hexdigit()).then(|| u8::from_str_radix(text, 16).ok()).flatten()
 }

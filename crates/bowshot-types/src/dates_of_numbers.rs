@@ -1,8 +1,9 @@
-//! Integers as dates and timestamps: MySQL reads their digits as YYYYMMDD[hhmmss], PostgreSQL has no such cast. Arrow would take
-//! them for days or seconds since 1970.
+//! Numbers as dates, timestamps, times and bytes: MySQL reads their digits as YYYYMMDD[hhmmss], PostgreSQL has no such cast. Arrow
+//! would take them for days or seconds since 1970, or for the bytes of the number.
 
 use super::casts::Columns;
 use super::functions::only;
+use super::mysql_integers;
 use super::names::sql_type;
 use super::planner::refused;
 use bowshot_api::{Error, Reason};
@@ -17,46 +18,103 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, Signature, Volatility};
 use std::sync::Arc;
 
-/// A cast of an integer to a date or timestamp, as the dialect has it; other expressions as they are.
+/// A cast of a number to a date, a timestamp or bytes, as the dialect has it; other expressions as they are.
 ///
 /// # Errors
-/// `CannotCoerce` in dialect `postgres`.
+/// `CannotCoerce` where the dialect has no such cast.
 pub(super) fn cast(mut expr: Expr, columns: &Columns, dialect: &Dialect) -> Result<Transformed<Expr>> {
     let (Expr::Cast(Cast { expr: inner, field }) | Expr::TryCast(TryCast { expr: inner, field })) = &mut expr
     else {
         return Ok(Transformed::no(expr));
     };
     let to = field.data_type();
-    if !matches!(to, DataType::Date32 | DataType::Timestamp(..)) {
+    let is_day = matches!(to, DataType::Date32 | DataType::Timestamp(..));
+    if !is_day && *to != DataType::Binary {
         return Ok(Transformed::no(expr));
     }
-    let from = inner.get_type(columns.all());
-    match (from, dialect) {
-        (Ok(from), Dialect::PostgreSQL) if from.is_integer() => {
+    let Some(from) = inner.get_type(columns.all()).ok().filter(DataType::is_numeric) else {
+        return Ok(Transformed::no(expr));
+    };
+    match dialect {
+        Dialect::MySQL => {
+            **inner = text_of(std::mem::take(inner.as_mut()), to);
+            Ok(Transformed::yes(expr))
+        }
+        _ if is_day && !(*dialect == Dialect::PostgreSQL && from.is_integer()) => Ok(Transformed::no(expr)),
+        _ => {
             let [from, to] = [&from, to].map(|of| sql_type(of).to_lowercase());
             Err(refused(
                 Error::invalid(format!("cannot cast type {from} to {to}")).with_reason(Reason::CannotCoerce),
             ))
         }
-        (Ok(from), Dialect::MySQL) if from.is_integer() => {
-            **inner = function().call(vec![std::mem::take(inner.as_mut())]);
-            Ok(Transformed::yes(expr))
-        }
-        _ => Ok(Transformed::no(expr)),
     }
 }
 
-/// The function that makes texts of such integers.
-pub(super) fn function() -> ScalarUDF {
-    plan_function(DateOfNumber, Signature::any(1, Volatility::Immutable))
+/// A number as the text that MySQL reads as a value of the type.
+fn text_of(number: Expr, to: &DataType) -> Expr {
+    match to {
+        DataType::Time32(_) | DataType::Time64(_) => function(Reads::Clock).call(vec![number]),
+        DataType::Date32 | DataType::Timestamp(..) => function(Reads::Moment).call(vec![number]),
+        _ => Expr::Cast(Cast::new(Box::new(number), DataType::Utf8)),
+    }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct DateOfNumber;
+/// Whether Arrow casts values of a type to another one where SQL assigns none: numbers as times or bytes, and times as numbers.
+pub fn lacks_assignment(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    let is_time = |of: &DataType| matches!(of, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..));
+    from.is_numeric() && (is_time(to) || to.is_binary()) || is_time(from) && to.is_numeric()
+}
 
-impl PlanFunction for DateOfNumber {
+/// What is assigned to a column of another type, where Arrow would make something else of it than SQL: a number as a time or as
+/// bytes, or a time as a number. MySQL takes the digits of a time for the number; the other dialects have no such assignment.
+///
+/// # Errors
+/// `DatatypeMismatch` in these dialects.
+pub fn assigned(
+    value: Expr,
+    (from, to): (&DataType, &DataType),
+    dialect: &Dialect,
+) -> Result<Transformed<Expr>> {
+    if !lacks_assignment(from, to) {
+        return Ok(Transformed::no(value));
+    }
+    if *dialect != Dialect::MySQL {
+        let [from, to] = [from, to].map(|of| sql_type(of).to_lowercase());
+        let message = format!("a column of type {to} cannot take an expression of type {from}");
+        return Err(refused(
+            Error::invalid(message)
+                .with_reason(Reason::DatatypeMismatch)
+                .with_hint("cast it in the statement"),
+        ));
+    }
+    let given =
+        if from.is_numeric() { text_of(value, to) } else { mysql_integers::signed().call(vec![value]) };
+    Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(given), to.clone()))))
+}
+
+/// The functions that make texts of such numbers.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [Reads::Moment, Reads::Clock].map(function)
+}
+
+fn function(reads: Reads) -> ScalarUDF {
+    plan_function(reads, Signature::any(1, Volatility::Immutable))
+}
+
+/// What the digits of a number are read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Reads {
+    Moment,
+    Clock,
+}
+
+impl PlanFunction for Reads {
     fn name(&self) -> &'static str {
-        "__bowshot_date_of_number"
+        match self {
+            Self::Moment => "__bowshot_date_of_number",
+            Self::Clock => "__bowshot_time_of_number",
+        }
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
@@ -70,7 +128,11 @@ impl PlanFunction for DateOfNumber {
     fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         let numbers = cast_with_options(only(arguments)?, &DataType::Int64, &strict)?;
-        let texts = numbers.as_primitive::<Int64Type>().iter().map(|number| number.map(date_text));
+        let text = match self {
+            Self::Moment => date_text,
+            Self::Clock => time_text,
+        };
+        let texts = numbers.as_primitive::<Int64Type>().iter().map(|number| number.map(text));
         Ok(Arc::new(texts.collect::<StringArray>()))
     }
 }
@@ -84,6 +146,13 @@ fn date_text(number: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
+/// The same of a time of day: 101112 is 10:11:12.
+fn time_text(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    let digits = number.unsigned_abs();
+    format!("{sign}{:02}:{:02}:{:02}", digits / 10_000, digits / 100 % 100, digits % 100)
+}
+
 /// YYYYMMDDhhmmss of a number without a time, or with two digits of the year: 70 to 99 are of the 20th century.
 fn with_century(number: i64) -> Option<i64> {
     match number {
@@ -94,29 +163,5 @@ fn with_century(number: i64) -> Option<i64> {
         700_101_000_000..=991_231_235_959 => Some(number + 19_000_000_000_000),
         10_000_101_000_000..=99_991_231_235_959 => Some(number),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date_text;
-
-    #[test]
-    fn digits_are_read_as_mysql_does() {
-        for (number, expected) in [
-            (20_240_229, "2024-02-29 00:00:00"),
-            (20_240_229_101_112, "2024-02-29 10:11:12"),
-            (240_229, "2024-02-29 00:00:00"),
-            (700_101, "1970-01-01 00:00:00"),
-            (991_231_235_959, "1999-12-31 23:59:59"),
-            (101, "2000-01-01 00:00:00"),
-            (20_241_301, "2024-13-01 00:00:00"),
-            (0, "0"),
-            (-20_240_229, "-20240229"),
-            (691_232, "691232"),
-            (99_991_232, "99991232"),
-        ] {
-            assert_eq!(date_text(number), expected, "{number}");
-        }
     }
 }

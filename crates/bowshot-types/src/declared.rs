@@ -2,6 +2,7 @@
 //! field. A value that does not fit is an error on its way into a table, and is cut off by an explicit cast, as the standard says.
 
 use super::enums::EnumType;
+use super::uuids::read_uuid;
 use bowshot_api::{Error, Reason, Result};
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, FixedSizeListArray, ListArray, StringArray,
@@ -89,11 +90,12 @@ impl Declared {
         })
     }
 
-    /// The same for an array of such items, if it says how long they are.
+    /// The same for an array of such items, if they are changed by it.
     pub(super) fn of_items(self) -> Option<Self> {
         match self {
-            Self::PlainVarchar | Self::Enum(_) | Self::Json | Self::Jsonb | Self::Uuid => None,
-            Self::Varchar(_)
+            Self::PlainVarchar | Self::Enum(_) | Self::Json | Self::Jsonb => None,
+            Self::Uuid
+            | Self::Varchar(_)
             | Self::Char(_)
             | Self::Varbinary(_)
             | Self::Timestamp(_)
@@ -139,11 +141,7 @@ impl Declared {
                 Ok((normal != text).then_some(normal))
             }),
             Self::Uuid => texts_of(values, |text| {
-                let uuid = uuid::Uuid::try_parse(text.trim()).map_err(|_| {
-                    Error::invalid(format!("invalid input syntax for type uuid: \"{text}\""))
-                        .with_reason(Reason::InvalidText)
-                })?;
-                let canonical = uuid.hyphenated().to_string();
+                let canonical = read_uuid(text)?.hyphenated().to_string();
                 Ok((canonical != text).then_some(canonical))
             }),
             Self::Timestamp(digits) | Self::TimestampTz(digits) | Self::Time(digits) => {

@@ -3,13 +3,14 @@
 //! ignores, every form of an interval.
 
 use super::functions::on_array;
+use super::uuids::read_uuid;
 use super::{casts, floats, numerics, storage_type, zone};
 use bowshot_api::{Error, Reason, unsupported_time};
-use bowshot_functions::read_time;
+use bowshot_functions::{read_time, read_time_of_day};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, Date32Array, FixedSizeBinaryBuilder, IntervalMonthDayNanoArray,
-    ListArray, ListBuilder, StringArray, StringBuilder, TimestampMicrosecondArray,
+    ListArray, ListBuilder, StringArray, StringBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, interleave};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
@@ -19,7 +20,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::Arc;
-use uuid::Uuid;
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
@@ -29,6 +29,7 @@ pub(super) fn is_ours(to: &DataType) -> bool {
         to,
         DataType::Timestamp(..)
             | DataType::Date32
+            | DataType::Time64(_)
             | DataType::Float32
             | DataType::Float64
             | DataType::Interval(_)
@@ -86,12 +87,9 @@ fn uuids(texts: &ArrayRef, tries: bool) -> Result<ArrayRef> {
     let texts = texts.as_string::<i32>();
     let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
     for text in texts {
-        match text.map(|text| (text, Uuid::try_parse(text.trim()))) {
-            Some((_, Ok(uuid))) => uuids.append_value(uuid.as_bytes())?,
-            Some((text, Err(_))) if !tries => {
-                let what = format!("invalid input syntax for type uuid: \"{text}\"");
-                return Err(refused(Error::invalid(what).with_reason(Reason::InvalidText)));
-            }
+        match text.map(read_uuid) {
+            Some(Ok(uuid)) => uuids.append_value(uuid.as_bytes())?,
+            Some(Err(error)) if !tries => return Err(refused(error)),
             _ => uuids.append_null(),
         }
     }
@@ -161,6 +159,13 @@ fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     let texts = texts.as_string::<i32>();
     // Arrow converts from a zone that stands in the text, and knows no summer time from 2100 on.
     let is_wrong = |text: &str| match to {
+        // Arrow cuts digits off, and takes a number for microseconds.
+        DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond)
+            if has_more_digits(text) =>
+        {
+            true
+        }
+        DataType::Time64(_) => !text.contains(':'),
         DataType::Timestamp(TimeUnit::Nanosecond, Some(_)) => false,
         DataType::Timestamp(_, Some(zone)) => {
             !zone::is_utc(zone) && text.get(..4).is_some_and(|year| year >= "2100") && !may_name_zone(text)
@@ -185,6 +190,12 @@ fn times(texts: &ArrayRef, to: &DataType, tries: bool) -> Result<ArrayRef> {
     Ok(interleave(&[fast.as_ref(), slow.as_ref()], &order)?)
 }
 
+/// Whether a text has more digits of a second than microseconds.
+fn has_more_digits(text: &str) -> bool {
+    let fraction = text.rsplit_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().take_while(u8::is_ascii_digit).count() > 6
+}
+
 /// Behind the date may stand a zone.
 fn may_name_zone(text: &str) -> bool {
     text.get(11..)
@@ -197,7 +208,9 @@ fn again_read(texts: &StringArray, rows: &[usize], (to, tries): (&DataType, bool
         DataType::Timestamp(_, Some(zone)) => Some(zone.parse::<Tz>()?),
         _ => None,
     };
-    let read = rows.iter().map(|row| match micros(texts.value(*row), own) {
+    let is_clock = matches!(to, DataType::Time64(_));
+    let micros = |text: &str| if is_clock { read_time_of_day(text) } else { micros(text, own) };
+    let read = rows.iter().map(|row| match micros(texts.value(*row)) {
         Some(micros) => Ok(Some(micros)),
         None if tries => Ok(None),
         None => Err(refused(no_time(texts.value(*row), to))),
@@ -209,6 +222,10 @@ fn again_read(texts: &StringArray, rows: &[usize], (to, tries): (&DataType, bool
     }
     let zone = match to {
         DataType::Timestamp(_, zone) => zone.clone(),
+        DataType::Time64(_) => {
+            let micros: ArrayRef = Arc::new(Time64MicrosecondArray::from(read));
+            return Ok(cast(&micros, to)?);
+        }
         _ => return exec_err!("a text is read as another type than a time"),
     };
     let micros: ArrayRef = Arc::new(TimestampMicrosecondArray::from(read).with_timezone_opt(zone));
@@ -230,13 +247,14 @@ fn micros(text: &str, own: Option<Tz>) -> Option<i64> {
 fn no_time(text: &str, to: &DataType) -> Error {
     let name = match to {
         DataType::Date32 => "date",
+        DataType::Time64(_) => "time",
         DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
         _ => "timestamp",
     };
     unsupported_time(name, text).unwrap_or_else(|| {
         Error::invalid(format!("invalid input syntax for type {name}: \"{text}\""))
             .with_reason(Reason::InvalidDatetime)
-            .with_hint("write it as in '2024-01-31' or '2024-01-31 01:02:03'")
+            .with_hint("write it as in '2024-01-31', '01:02:03' or '2024-01-31 01:02:03'")
     })
 }
 

@@ -1,9 +1,10 @@
 //! Functions that casts become. No statement calls them by name.
 
+use super::casts::whole_decimal;
 use super::declared::Declared;
 use bowshot_functions::{PlanFunction, plan_function};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, new_null_array};
-use datafusion::arrow::compute::concat;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, new_null_array};
+use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::error::DataFusionError;
@@ -137,7 +138,7 @@ impl PlanFunction for Rounded {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
-            [argument] if argument.is_floating() => Ok(argument.clone()),
+            [argument] if may_have_fractions(argument) => Ok(argument.clone()),
             _ => plan_err!("only floating-point numbers are rounded"),
         }
     }
@@ -150,8 +151,16 @@ impl PlanFunction for Rounded {
     }
 }
 
+/// Whether values are floating-point numbers, or lists of such.
+pub(super) fn may_have_fractions(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => may_have_fractions(item.data_type()),
+        other => other.is_floating(),
+    }
+}
+
 /// The nearest whole numbers; `None` for what are no floating-point numbers.
-pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
+pub(super) fn whole(values: &ArrayRef) -> Option<ArrayRef> {
     Some(match values.data_type() {
         DataType::Float64 => {
             Arc::new(values.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even))
@@ -164,8 +173,20 @@ pub fn whole(values: &ArrayRef) -> Option<ArrayRef> {
                 .as_primitive::<Float16Type>()
                 .unary::<_, Float32Type>(|value| value.to_f32().round_ties_even()),
         ),
+        DataType::List(item) => {
+            let lists = values.as_list::<i32>();
+            let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+            let numbers = whole(lists.values())?;
+            Arc::new(ListArray::try_new(Arc::clone(item), offsets, numbers, nulls).ok()?)
+        }
         _ => return None,
     })
+}
+
+/// Numbers, or lists of such, rounded: floating-point numbers with halves to the even neighbour, decimals away from zero. `None` for
+/// those that have no fractions.
+pub fn without_fractions(values: &ArrayRef) -> Option<ArrayRef> {
+    whole(values).or_else(|| cast(values, &whole_decimal(values.data_type())?).ok())
 }
 
 pub(super) fn on_array(

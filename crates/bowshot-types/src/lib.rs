@@ -11,6 +11,7 @@ mod floats;
 mod from_text;
 pub mod functions;
 pub mod layered_table;
+mod mysql_integers;
 pub mod names;
 mod nested_texts;
 mod now;
@@ -27,6 +28,7 @@ mod variants;
 pub mod zone;
 
 pub use casts::sql_casts;
+pub use dates_of_numbers::{assigned as assigned_value, lacks_assignment};
 pub use from_text::reads_strictly;
 pub use nested_texts::{OIDS, VECTOR};
 pub use planner::Types;
@@ -37,13 +39,10 @@ pub use variants::without_variant_order;
 
 /// The functions whose results have other types than DataFusion gives them, and those that casts and operators become.
 pub fn registered() -> Vec<datafusion::logical_expr::ScalarUDF> {
-    let mut functions = vec![
-        now::Now::default().into(),
-        functions::rounded(),
-        functions::cast_to(),
-        to_text::function(),
-        dates_of_numbers::function(),
-    ];
+    let mut functions =
+        vec![now::Now::default().into(), functions::rounded(), functions::cast_to(), to_text::function()];
+    functions.extend(dates_of_numbers::functions());
+    functions.extend(mysql_integers::functions());
     functions.extend([false, true].map(nested_texts::function));
     functions.extend(variants::functions());
     functions.extend(from_text::functions());

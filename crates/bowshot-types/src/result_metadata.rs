@@ -28,8 +28,8 @@ const PASSING: [&str; 8] =
 const EXTREMES: [&str; 2] = ["min", "max"];
 /// Functions that give one of their arguments.
 const CHOOSING: [&str; 5] = ["coalesce", "greatest", "ifnull", "least", "nvl"];
-/// Functions that make UUIDs.
-const MAKING_UUIDS: [&str; 2] = ["uuid", "uuidv7"];
+/// Functions that make UUIDs, and what a cast to one becomes.
+const MAKING_UUIDS: [&str; 3] = ["uuid", "uuidv7", "cast_as_uuid"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -54,6 +54,13 @@ impl ColumnMetadata {
     /// What a field says, of a column of this type.
     fn of(field: &Field, data_type: &DataType) -> Option<Arc<Self>> {
         let kind = Kind::of(field);
+        // What is declared for an array is about its elements.
+        let data_type = match (Declared::of(field), data_type) {
+            (Some(Declared::Items(of)), DataType::List(item)) if *of == Declared::Uuid => {
+                DataType::List(Kind::mark(Some(Kind::Uuid), item))
+            }
+            (_, data_type) => data_type.clone(),
+        };
         let metadata = field.metadata().iter().filter(|(key, value)| match key.as_str() {
             DECLARED => kind.is_some(),
             key => is_kept(key, value),
@@ -62,8 +69,9 @@ impl ColumnMetadata {
             Some(kind) if key == DECLARED => (key.clone(), kind.declared().to_string()),
             _ => (key.clone(), value.clone()),
         });
-        let described = Self { data_type: data_type.clone(), metadata: metadata.collect() };
-        (!described.metadata.is_empty() || has_metadata(data_type)).then(|| Arc::new(described))
+        let described = Self { data_type, metadata: metadata.collect() };
+        let says_more = !described.metadata.is_empty() || has_metadata(&described.data_type);
+        says_more.then(|| Arc::new(described))
     }
 
     fn of_kind(kind: Kind) -> Arc<Self> {
@@ -81,7 +89,7 @@ impl ColumnMetadata {
     }
 
     /// The elements of such lists.
-    fn element(&self) -> Option<Arc<Self>> {
+    pub(super) fn element(&self) -> Option<Arc<Self>> {
         match &self.data_type {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
                 Self::of(item, item.data_type())

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Functions whose arguments have one type, which is that of the result.
-const ONE_TYPE: &[&str] = &["coalesce", "nvl", "ifnull", "nullif", "greatest", "least"];
+pub(super) const ONE_TYPE: &[&str] = &["coalesce", "nvl", "ifnull", "nullif", "greatest", "least"];
 
 /// The rule of where times meet, before DataFusion settles their types. What is settled stays as it is.
 ///
@@ -59,7 +59,7 @@ pub(super) fn met(expr: Expr, columns: &Columns, zone: &Arc<str>) -> Result<Tran
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-fn is_comparison(op: Operator) -> bool {
+pub(super) fn is_comparison(op: Operator) -> bool {
     matches!(
         op,
         Operator::Eq

@@ -1,14 +1,23 @@
-//! UUIDs as bytes: which values are UUIDs, and their texts where JSON is made of them. Above an aggregate, a CASE or an `unnest`,
-//! columns have only the type; what they are is followed from the tables up ([`result_metadata`]).
+//! UUIDs. As bytes: which values are UUIDs, and their texts where JSON is made of them. As texts, which are lower case with hyphens:
+//! what is compared with one. Above an aggregate, a CASE or an `unnest`, columns have only the type; what they are is followed from
+//! the tables up ([`result_metadata`]).
 
-use super::casts::Columns;
+use super::casts::{Columns, hex_byte};
+use super::declared::{DECLARED, Declared};
+use super::result_metadata::{ColumnMetadata, InputColumns, Kind};
+use super::temporal::{ONE_TYPE, is_comparison};
 use super::{result_metadata, to_text};
+use bowshot_api::{Error, Reason};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, DFSchemaRef};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan};
+use std::iter;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Functions and aggregates that make JSON of any values.
 const MAKING_JSON: &[&str] = bowshot_api::words! {
@@ -123,5 +132,172 @@ fn as_texts(value: &mut Expr, columns: &DFSchema) -> bool {
             all_as_texts(&mut call.args, columns)
         }
         _ => false,
+    }
+}
+
+/// A UUID as PostgreSQL reads it: a hyphen may stand behind any four digits, and braces around all.
+///
+/// # Errors
+/// `Invalid` for a text that is none.
+pub(super) fn read_uuid(text: &str) -> bowshot_api::Result<Uuid> {
+    uuid_of(text).ok_or_else(|| {
+        Error::invalid(format!("invalid input syntax for type uuid: \"{text}\""))
+            .with_reason(Reason::InvalidText)
+    })
+}
+
+fn uuid_of(text: &str) -> Option<Uuid> {
+    let digits = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let (mut rest, mut bytes) = (digits.as_bytes(), [0; 16]);
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let (pair, after) = rest.split_at_checked(2)?;
+        *byte = hex_byte(pair)?;
+        rest = if at % 2 == 1 && at < 15 { after.strip_prefix(b"-").unwrap_or(after) } else { after };
+    }
+    rest.is_empty().then(|| Uuid::from_bytes(bytes))
+}
+
+/// A node whose literals and parameters beside UUIDs that are texts are UUIDs in the one form in which these are compared.
+///
+/// # Errors
+/// For a literal that is no UUID.
+pub(super) fn with_canonical_texts(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !may_compare_texts(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    let below: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
+    let inputs: Vec<InputColumns<'_>> = below.iter().map(|input| InputColumns::by(input, 0)).collect();
+    let describe = |expr: &Expr| inputs.iter().find_map(|input| input.of(expr));
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let rewritten = expr.transform_up(|mut expr| {
+            let changed = make_canonical(&mut expr, &describe)?;
+            Ok(Transformed::new_transformed(expr, changed))
+        })?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    })
+}
+
+fn may_compare_texts(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = expr.exists(|part| Ok(is_given(part)))? && expr.exists(|part| Ok(has_one_type(part)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether it is a text, or an array of texts, that is written out or sent by the client.
+fn is_given(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => value.data_type().is_string() || is_array_of_texts(&value.data_type()),
+        Expr::Placeholder(_) => true,
+        Expr::Cast(cast) => {
+            is_array_of_texts(cast.field.data_type()) && !cast.field.metadata().contains_key(DECLARED)
+        }
+        _ => false,
+    }
+}
+
+fn is_array_of_texts(of: &DataType) -> bool {
+    matches!(of, DataType::List(item) if item.data_type().is_string())
+}
+
+/// Whether parts of an expression have one type.
+fn has_one_type(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => is_comparison(binary.op),
+        Expr::ScalarFunction(call) => ONE_TYPE.contains(&call.name()) || is_quantified(call),
+        Expr::Case(case) => case.expr.is_some(),
+        other => matches!(other, Expr::InList(_) | Expr::Between(_)),
+    }
+}
+
+/// Whether it is `value = ANY (array)`, or ALL.
+fn is_quantified(call: &ScalarFunction) -> bool {
+    call.name().starts_with("quantified_")
+}
+
+/// Says whether an expression compares a UUID with another text than it did.
+fn make_canonical(expr: &mut Expr, describe: &dyn Fn(&Expr) -> Option<Arc<ColumnMetadata>>) -> Result<bool> {
+    let is_uuid = |of: &ColumnMetadata| of.kind() == Some(Kind::Uuid);
+    let compares_items = matches!(expr, Expr::ScalarFunction(call) if is_quantified(call));
+    let mut parts = parts_of_one_type(expr);
+    if !parts.iter().any(|part| is_given(part)) {
+        return Ok(false);
+    }
+    let known: Vec<Arc<ColumnMetadata>> = parts.iter().filter_map(|part| describe(part)).collect();
+    let has_uuids = known.iter().any(|of| is_uuid(of));
+    let has_arrays = known.iter().filter_map(|of| of.element()).any(|of| is_uuid(&of));
+    let mut changed = false;
+    for part in &mut parts {
+        let is_array = is_array_of_texts(&given_type(part));
+        let (alike, others) = if is_array { (has_arrays, has_uuids) } else { (has_uuids, has_arrays) };
+        if is_given(part) && (alike || (compares_items && others)) {
+            changed |= write_canonical(part, is_array)?;
+        }
+    }
+    Ok(changed)
+}
+
+/// The parts of one type; of `value = ANY (array)` the value and the array, or what it is made of.
+fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
+    if !has_one_type(expr) {
+        return Vec::new();
+    }
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![left.as_mut(), right.as_mut()],
+        Expr::InList(InList { expr, list, .. }) => iter::once(expr.as_mut()).chain(list).collect(),
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
+        Expr::Case(Case { expr: value, when_then_expr, .. }) => {
+            let whens = when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+            value.iter_mut().map(AsMut::as_mut).chain(whens).collect()
+        }
+        Expr::ScalarFunction(call) if is_quantified(call) => match call.args.as_mut_slice() {
+            [_, value, Expr::ScalarFunction(list)] if list.name() == "make_array" => {
+                iter::once(value).chain(&mut list.args).collect()
+            }
+            [_, value, list] => vec![value, list],
+            _ => Vec::new(),
+        },
+        Expr::ScalarFunction(call) => call.args.iter_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The type of what is given, text where that is not known.
+fn given_type(expr: &Expr) -> DataType {
+    match expr {
+        Expr::Literal(value, _) => value.data_type(),
+        Expr::Cast(cast) => cast.field.data_type().clone(),
+        Expr::Placeholder(Placeholder { field: Some(field), .. }) => field.data_type().clone(),
+        _ => DataType::Utf8,
+    }
+}
+
+fn write_canonical(expr: &mut Expr, is_array: bool) -> Result<bool> {
+    let declared = if is_array { Declared::Items(Box::new(Declared::Uuid)) } else { Declared::Uuid };
+    match expr {
+        Expr::Literal(value, _) if !is_array => {
+            let Some(text) = value.try_as_str().flatten() else { return Ok(false) };
+            let uuid = read_uuid(text).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            let canonical = uuid.hyphenated().to_string();
+            let changed = canonical != text;
+            *value = ScalarValue::Utf8(Some(canonical));
+            Ok(changed)
+        }
+        Expr::Cast(cast) => {
+            cast.field = Arc::new(declared.field(cast.field.data_type().clone()));
+            Ok(true)
+        }
+        given => {
+            let field = Arc::new(declared.field(given_type(given)));
+            *given = Expr::Cast(Cast::new_from_field(Box::new(std::mem::take(given)), field));
+            Ok(true)
+        }
     }
 }

@@ -81,6 +81,7 @@ const INVALID: &[Row] = &[
     (&["cannot be compared"], Reason::UndefinedOperator),
     (&["unsupported cast"], Reason::CannotCoerce),
     (&["casting from"], Reason::CannotCoerce),
+    (&["cannot cast value"], Reason::InvalidText),
     (&["cannot cast"], Reason::CannotCoerce),
     (&["cannot be cast"], Reason::CannotCoerce),
     (&["cannot be used as"], Reason::CannotCoerce),

@@ -6,12 +6,13 @@ use crate::plan::steps::Steps;
 use bowshot_api::{Error, Reason, Result};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use bowshot_kernels::nan::with_one_nan;
-use bowshot_types::{are_uuids, storage_type};
+use bowshot_types::names::sql_type;
+use bowshot_types::{are_uuids, casts, functions, lacks_assignment, storage_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, Float64Type, IntervalUnit,
-    Schema, SchemaRef, TimeUnit,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, FieldRef, IntervalUnit, Schema,
+    SchemaRef, TimeUnit,
 };
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::ParamValues;
@@ -251,22 +252,6 @@ fn placed_values(
     Ok(if numbered { ParamValues::List(list) } else { ParamValues::Map(values) })
 }
 
-/// Numbers without their fractions, half of one away from zero; `None` where none has any.
-fn rounded(column: &ArrayRef) -> Option<ArrayRef> {
-    if !column.data_type().is_floating() && !column.data_type().is_decimal() {
-        return None;
-    }
-    let floats = arrow_cast(column, &DataType::Float64).ok()?;
-    let floats = floats.as_primitive_opt::<Float64Type>()?;
-    if !floats.iter().flatten().any(|value| value.is_finite() && value.fract() != 0.0) {
-        return None;
-    }
-    if column.data_type().is_decimal() {
-        return arrow_cast(column, &DataType::Decimal128(38, 0)).ok();
-    }
-    Some(Arc::new(floats.unary::<_, Float64Type>(f64::round)))
-}
-
 /// The parameters that are values of an INSERT as they stand, so that they become what their column is.
 fn assigned(plan: &LogicalPlan) -> HashSet<&str> {
     let steps = Steps::of(plan);
@@ -320,8 +305,17 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
     let mut target = target.clone();
     let mut column = Arc::clone(column);
     match (place, Kind::of(column.data_type()), Kind::of(&target)) {
+        (Place::Assigned, ..) if lacks_assignment(column.data_type(), &target) => {
+            let [from, to] = [column.data_type(), &target].map(sql_type);
+            let message =
+                format!("parameter `{name}` of type {from} cannot be assigned to a column of type {to}");
+            return Err(Error::invalid(message)
+                .with_reason(Reason::DatatypeMismatch)
+                .with_hint("bind a value of that type, or cast the parameter in the statement"));
+        }
         (Place::Assigned, ..) => {
-            column = target.is_integer().then(|| rounded(&column)).flatten().unwrap_or(column);
+            let whole = if casts::is_whole(&target) { functions::without_fractions(&column) } else { None };
+            column = whole.unwrap_or(column);
         }
         // A date takes an interval, and no duration.
         (Place::Computed, Some(Kind::Interval), Some(wanted))
@@ -340,6 +334,7 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
     }
     let cast = match (column.data_type(), &target) {
         (DataType::FixedSizeBinary(16), _)
+        | (DataType::Float64, DataType::Float32)
         | (_, DataType::FixedSizeBinary(16) | DataType::List(_) | DataType::Struct(_)) => {
             storage_type::converted(&column, &target)
         }

@@ -14,6 +14,7 @@ use bowshot_api::{BatchStream, Layout, Result};
 use bowshot_query_task::{QueryTask, run_blocking};
 use bowshot_sql::DialectName;
 use bowshot_tables::{FoundRows, Table, has_plain_equality};
+use bowshot_types::declared::Declared;
 use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -146,8 +147,7 @@ impl EngineSession {
         key: &[(usize, ScalarValue)],
         columns: &[usize],
     ) -> Option<FoundRows> {
-        let schema = table.schema();
-        let key = key.iter().map(|(at, value)| Some((*at, in_type(value, schema.field(*at).data_type())?)));
+        let key = key.iter().map(|(at, value)| Some((*at, in_column(value, table, *at)?)));
         let key = key.collect::<Option<Vec<(usize, ArrayRef)>>>()?;
         let mut found = table.find_addressed_rows(&key, columns);
         if matches!(found, Ok(None)) {
@@ -339,13 +339,18 @@ fn parameter(name: &str, values: Option<&ParamValues>) -> Option<ScalarValue> {
     Some(values?.get_placeholders_with_values(name).ok()?.value)
 }
 
-/// The value in the type of a column; `None` for nulls, for values of another kind and for those that do not fit.
-pub(super) fn in_type(value: &ScalarValue, data_type: &DataType) -> Option<ArrayRef> {
-    if !is_alike(&value.data_type(), data_type) {
+/// The value as a column has it; `None` for nulls, for values of another kind and for those that do not fit.
+pub(super) fn in_column(value: &ScalarValue, table: &Table, at: usize) -> Option<ArrayRef> {
+    let field = &table.definition().columns.get(at)?.field;
+    if !is_alike(&value.data_type(), field.data_type()) {
         return None;
     }
     // What does not fit becomes a null.
-    let value = cast(&value.to_array().ok()?, data_type).ok()?;
+    let value = cast(&value.to_array().ok()?, field.data_type()).ok()?;
+    let value = match Declared::of(field) {
+        Some(uuid @ Declared::Uuid) => uuid.cast(&value).ok()?,
+        _ => value,
+    };
     (!value.is_null(0)).then_some(value)
 }
 

@@ -7,7 +7,7 @@ use crate::catalog::defaults::without_defaults;
 use crate::plan::{self, parameters};
 use crate::secured_scan;
 use crate::session::EngineSession;
-use crate::session::key_lookup::{FilteredScan, in_type, key_of, value};
+use crate::session::key_lookup::{FilteredScan, in_column, key_of, value};
 use crate::write::Write;
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
@@ -294,9 +294,9 @@ impl<'p> KeyedRows<'p> {
 
     /// `None` for a null, and for a value of another kind: there is no such row.
     fn row_key(&self, parameters: Option<&ParamValues>) -> Option<RowKey> {
-        let (schema, mut hasher) = (self.table.schema(), DefaultHasher::new());
+        let mut hasher = DefaultHasher::new();
         for (at, expr) in &self.key {
-            let value = in_type(&value(expr, parameters)?, schema.field(*at).data_type())?;
+            let value = in_column(&value(expr, parameters)?, &self.table, *at)?;
             ScalarValue::try_from_array(&value, 0).ok()?.hash(&mut hasher);
         }
         Some(RowKey { table: self.table.id().into_bytes(), key: hasher.finish() })

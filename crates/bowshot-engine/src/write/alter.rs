@@ -11,7 +11,7 @@ use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_na
 use bowshot_tables::Error as TablesError;
 use bowshot_tables::{Check, Column, Definition, Entry, EntryName, Key, Reference, Table, TableStore};
 use bowshot_types::declared::Declared;
-use bowshot_types::storage_type;
+use bowshot_types::{lacks_assignment, storage_type};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
@@ -359,7 +359,12 @@ fn retyped(
     if let Some(column) = columns.get_mut(position) {
         let told = |error: Error| TablesError::Invalid(error.message().to_owned());
         // From what the values mean, not from how they are kept.
-        let meant = storage_type::converted(column, &storage_type::logical(before))?;
+        let from = storage_type::logical(before);
+        if lacks_assignment(&from, &storage_type::logical(field)) {
+            let message = format!("column `{}` cannot be cast automatically to the new type", field.name());
+            return Err(TablesError::Invalid(message));
+        }
+        let meant = storage_type::converted(column, &from)?;
         let wanted = Arc::new(field.as_ref().clone().with_data_type(storage_type::logical(field)));
         let meant = storage_type::assigned(&meant, wanted.data_type(), zone);
         let meant = meant.map_err(|error| told(classify(error)))?;

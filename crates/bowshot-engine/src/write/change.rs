@@ -182,7 +182,6 @@ fn needs_cast(value: &Expr, column: &Column) -> bool {
     let of = storage_type::logical(&column.field);
     match value {
         Expr::Value(value) => match &value.value {
-            Value::Number(..) => matches!(of, DataType::Date32 | DataType::Timestamp(..)),
             Value::SingleQuotedString(text) => of == DataType::Binary && text.contains('\\'),
             _ => false,
         },

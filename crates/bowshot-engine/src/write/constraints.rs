@@ -11,7 +11,7 @@ use bowshot_kernels::nan::with_one_nan;
 use bowshot_sql::{Dialect, DialectName};
 use bowshot_tables::{Check, Definition, EntryName, Generated, Numbering, Table, TableStore};
 use bowshot_types::declared::Declared;
-use bowshot_types::storage_type;
+use bowshot_types::{lacks_assignment, storage_type};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{CastOptions, cast_with_options, filter_record_batch, is_null, max};
@@ -297,20 +297,25 @@ fn inside(error: &Error, place: &str) -> Error {
 
 /// A column in the type of a field, as an assignment has it: what a whole number cannot take is rounded.
 fn assign(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
-    if !field.data_type().is_integer() {
+    if lacks_assignment(column.data_type(), field.data_type()) {
+        return Err(cannot_take(field, &values_of(column.data_type()), Reason::DatatypeMismatch));
+    }
+    if !bowshot_types::casts::is_whole(field.data_type()) {
         return cast(column, field);
     }
-    if let Some(whole) = bowshot_types::functions::whole(column) {
-        return cast(&whole, field);
-    }
-    match bowshot_types::casts::whole_decimal(column.data_type()) {
-        Some(whole) => {
-            let rounded =
-                cast_with_options(column, &whole, &CastOptions { safe: false, ..CastOptions::default() });
-            cast(&rounded.map_err(|error| classify(error.into()))?, field)
-        }
-        None => cast(column, field),
-    }
+    let whole = bowshot_types::functions::without_fractions(column);
+    cast(whole.as_ref().unwrap_or(column), field)
+}
+
+fn cannot_take(field: &FieldRef, found: &str, reason: Reason) -> Error {
+    let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
+    Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
+        .with_reason(reason)
+        .with_hint("cast the values in the statement, or send the type of the column")
+}
+
+fn values_of(data_type: &DataType) -> String {
+    format!("values of type {}", bowshot_types::names::sql_type(data_type))
 }
 
 /// A column in the type of a field.
@@ -327,16 +332,14 @@ pub(crate) fn cast(column: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
             return in_column(&error, field)
                 .with_hint("text is read as JSON; `to_variant(…)` keeps it a text");
         }
-        let out_of_range = error.reason().filter(|reason| *reason == Reason::OutOfRange);
+        let is_text = column.data_type().is_string();
+        let reason = error.reason().filter(|reason| *reason == Reason::OutOfRange || is_text);
         let found = match first_lost(column, field.data_type()) {
             Some(found) => found,
-            None if out_of_range.is_some() => return in_column(&error, field),
-            None => format!("values of type {}", bowshot_types::names::sql_type(column.data_type())),
+            None if reason == Some(Reason::OutOfRange) => return in_column(&error, field),
+            None => values_of(column.data_type()),
         };
-        let (name, wanted) = (field.name(), bowshot_types::names::sql_type(field.data_type()));
-        Error::invalid(format!("column `{name}` is {wanted}, which cannot take {found}"))
-            .with_reason(out_of_range.unwrap_or(Reason::DatatypeMismatch))
-            .with_hint("cast the values in the statement, or send the type of the column")
+        cannot_take(field, &found, reason.unwrap_or(Reason::DatatypeMismatch))
     })
 }
 
@@ -375,13 +378,8 @@ fn check_exact(given: &ArrayRef, taken: &ArrayRef, field: &FieldRef) -> Result<(
     let lost = same.iter().position(|same| same == Some(false));
     let Some(row) = lost else { return Ok(()) };
     let value = array_value_to_string(given, row).unwrap_or_default();
-    Err(Error::invalid(format!(
-        "column `{}` is {}, which cannot take {value}",
-        field.name(),
-        bowshot_types::names::sql_type(field.data_type())
-    ))
-    .with_reason(Reason::InvalidText)
-    .with_hint("round the values first, or send them in the type of the column"))
+    Err(cannot_take(field, &value, Reason::InvalidText)
+        .with_hint("round the values first, or send them in the type of the column"))
 }
 
 /// Whether a cast that does not fail may still lose a part of a value.

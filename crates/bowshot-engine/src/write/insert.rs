@@ -13,14 +13,18 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, Result};
 use bowshot_policy::Touched;
-use bowshot_sql::{BY_NAME, DialectName, Privilege};
+use bowshot_sql::{BY_NAME, DialectName, Privilege, Tree};
 use bowshot_tables::{Definition, EntryName, Table};
+use bowshot_types::assigned_value;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::config::Dialect;
 use datafusion::datasource::ViewTable;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Cast, DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp};
+use datafusion::logical_expr::{
+    Cast, DmlStatement, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WriteOp,
+};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
 use futures::FutureExt;
@@ -146,6 +150,8 @@ fn new_rows<'a>(
         let provider =
             WithDefaults::to_insert(columns, table.definition(), &visible.context).map_err(classify)?;
         let again = needs_casts(&insert, table.definition()).then(|| insert.clone());
+        let is_cast = |expr: &ast::Expr| matches!(expr, ast::Expr::Cast { .. } | ast::Expr::Function(_));
+        let has_casts = insert.source.as_ref().is_some_and(|source| source.has_expression(is_cast));
         let statement = |insert| Parsed::Statement(Box::new(Statement::Insert(insert)));
         let state = visible.with_target(Arc::clone(&provider)).state();
         let mut plan = plan::logical(&state, statement(insert)).await;
@@ -157,6 +163,8 @@ fn new_rows<'a>(
         match plan.map_err(classify)? {
             LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
                 let rows = with_bytes(Arc::unwrap_or_clone(input)).map_err(classify)?;
+                let dialect = &state.config_options().sql_parser.dialect;
+                let rows = with_assignments(rows, dialect, has_casts).map_err(classify)?;
                 bowshot_types::casts::settled(rows, state.config_options()).map_err(classify)
             }
             _ => Err(Error::internal("INSERT was planned as something else")),
@@ -257,6 +265,37 @@ fn with_bytes(rows: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
         }
     }
     Ok(LogicalPlan::Projection(top))
+}
+
+/// The casts that the planner has put around values, as assignments. Among rows that are written out, a cast may be that of the user.
+fn with_assignments(
+    rows: LogicalPlan,
+    dialect: &Dialect,
+    has_casts: bool,
+) -> datafusion::error::Result<LogicalPlan> {
+    let LogicalPlan::Projection(mut top) = rows else { return Ok(rows) };
+    for expr in &mut top.expr {
+        if let Expr::Alias(alias) = expr {
+            assign(&mut alias.expr, top.input.schema(), dialect)?;
+        }
+    }
+    let are_of_planner = !has_casts || matches!(dialect, Dialect::MySQL | Dialect::PostgreSQL);
+    if are_of_planner
+        && matches!(top.input.as_ref(), LogicalPlan::Values(_))
+        && let LogicalPlan::Values(values) = Arc::make_mut(&mut top.input)
+    {
+        let nothing = DFSchema::empty();
+        values.values.iter_mut().flatten().try_for_each(|value| assign(value, &nothing, dialect))?;
+    }
+    Ok(LogicalPlan::Projection(top))
+}
+
+fn assign(expr: &mut Expr, columns: &DFSchema, dialect: &Dialect) -> datafusion::error::Result<()> {
+    let Expr::Cast(cast) = expr else { return Ok(()) };
+    let from = cast.expr.get_type(columns)?;
+    let value = std::mem::take(cast.expr.as_mut());
+    *cast.expr = assigned_value(value, (&from, cast.field.data_type()), dialect)?.data;
+    Ok(())
 }
 
 /// `INSERT … BY NAME`: the columns are those of the query.

@@ -51,6 +51,13 @@ pub(super) fn is_cast_by_arrow(cast: &Cast) -> bool {
         Expr::Literal(ScalarValue::Null, _) => true,
         // `'\x41'` is one byte.
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) if data_type.is_binary() => !text.contains('\\'),
+        // SQL reads more forms.
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if *data_type == DataType::Date32 => {
+            text.len() == 10 && text.as_bytes().get(4) == Some(&b'-')
+        }
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if matches!(data_type, DataType::Time64(_)) => {
+            text.len() == 8 && text.as_bytes().get(5) == Some(&b':')
+        }
         // Arrow makes numbers that are too large infinite.
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) if data_type.is_floating() => {
             text.len() < MAX_FLOAT_DIGITS && !text.contains(['e', 'E'])

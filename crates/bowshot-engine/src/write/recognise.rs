@@ -22,13 +22,14 @@ use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, OF_CONSTRAINT, Privilege};
 use bowshot_tables::{EntryName, Table};
-use bowshot_types::storage_type;
+use bowshot_types::{assigned_value, storage_type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, TableReference};
+use datafusion::config::Dialect;
 use datafusion::logical_expr::expr::{Cast, Placeholder};
-use datafusion::logical_expr::{EmptyRelation, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     self, CommentObject, Ident, ObjectName, ObjectNamePart, ObjectType, Query, SchemaName, SelectItem,
@@ -314,34 +315,37 @@ pub(super) fn changing<'a>(
         let target = target.and_then(|target| visible.changeable(name, target, change::ADDRESS));
         let visible = visible.with_target(target.map_err(classify)?);
         let statement = Parsed::Statement(Box::new(statement));
-        let plan = crate::plan::logical(&visible.state(), statement).await.map_err(classify)?;
+        let state = visible.state();
+        let plan = crate::plan::logical(&state, statement).await.map_err(classify)?;
         crate::plan::allowed::check_size(&plan)?;
-        typed(plan, table)
+        typed(plan, table, &state.config_options().sql_parser.dialect)
     }
     .boxed()
 }
 
-/// `SET a = $1`: a parameter that is assigned as it is has the type of its column, and so has a text of bytes.
-fn typed(plan: LogicalPlan, table: &Table) -> Result<LogicalPlan> {
+/// `SET a = $1`: a parameter that is assigned as it is has the type of its column, and so has a text of bytes, and what SQL assigns in
+/// another way than Arrow casts.
+fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(mut top) = plan else { return Ok(plan) };
-    for expr in &mut top.expr {
+    for (expr, from) in top.expr.iter_mut().zip(top.schema.fields()) {
         let Expr::Alias(alias) = expr else { continue };
         let position = table.definition().position(&alias.name);
         let column = position.and_then(|position| table.definition().columns.get(position));
         let Some(column) = column else { continue };
+        let wanted = storage_type::logical(&column.field);
         match alias.expr.as_mut() {
             Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
-                let field =
-                    column.field.as_ref().clone().with_data_type(storage_type::logical(&column.field));
-                *place = Some(Arc::new(field));
+                *place = Some(Arc::new(column.field.as_ref().clone().with_data_type(wanted)));
             }
             // What is written as a text is bytes there.
-            text if storage_type::logical(&column.field) == DataType::Binary
-                && text.get_type(top.input.schema()).is_ok_and(|of| of.is_string()) =>
-            {
+            text if wanted == DataType::Binary && from.data_type().is_string() => {
                 *text = Expr::Cast(Cast::new(Box::new(std::mem::take(text)), DataType::Binary));
             }
-            _ => {}
+            value => {
+                let given = std::mem::take(value);
+                let assigned = assigned_value(given, (from.data_type(), &wanted), dialect);
+                *value = assigned.map_err(classify)?.data;
+            }
         }
     }
     let plan = LogicalPlan::Projection(top);

@@ -29,7 +29,7 @@ pub use calendar::add_in_zone;
 pub(crate) use clock::functions as clocks;
 pub(crate) use difference::first_day_of;
 pub(crate) use fields::date_part;
-pub use parse::read_time;
+pub use parse::{read_time, read_time_of_day};
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     fields::MADE,

@@ -40,6 +40,23 @@ pub fn read_time(text: &str) -> Option<(i64, Option<Tz>)> {
     Some((midnight.checked_add(time)?, read_zone(rest.trim())?))
 }
 
+/// Microseconds of a day on the clock: `07:08:09.5`, `070809`, also behind a date. A zone is passed over.
+pub fn read_time_of_day(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let is_bare = matches!(text.len(), 4 | 6) && text.bytes().all(|byte| byte.is_ascii_digit());
+    let clock = match (text.get(..2), text.get(2..4), text.get(4..)) {
+        (Some(hours), Some(minutes), Some("")) if is_bare => format!("{hours}:{minutes}"),
+        (Some(hours), Some(minutes), Some(seconds)) if is_bare => format!("{hours}:{minutes}:{seconds}"),
+        _ => text.to_owned(),
+    };
+    let micros = match read_clock(&clock) {
+        Some((micros, rest)) => read_zone(rest.trim()).map(|_| micros)?,
+        None if text.contains(':') => read_time(text)?.0.rem_euclid(24 * HOUR),
+        None => return None,
+    };
+    (micros < 24 * HOUR).then_some(micros)
+}
+
 /// `2024-05-06`, `2024/5/6`, `20240506`, `6 May 2024`, `May 6, 2024`.
 fn read_date(text: &str) -> Option<(NaiveDate, &str)> {
     let (first, rest) = number(text)?;
@@ -73,7 +90,8 @@ pub(super) fn read_clock(text: &str) -> Option<(i64, &str)> {
         if let Some(after) = rest.strip_prefix(['.', ',']) {
             let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
             rest = after.get(digits.len()..)?;
-            fraction = micros_of_digits(&digits)?;
+            let rounds_up = digits.as_bytes().get(6).is_some_and(|digit| *digit >= b'5');
+            fraction = micros_of_digits(&digits)? + i64::from(rounds_up);
         }
     }
     if hours > 24 || minutes > 59 || seconds > 60 || (hours == 24 && (minutes, seconds) != (0, 0)) {

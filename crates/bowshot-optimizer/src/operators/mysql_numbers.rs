@@ -5,6 +5,7 @@
 use super::uuids::is_json_field;
 use crate::expressions::{in_plan, is_arithmetic, type_of};
 use bowshot_functions::{PlanFunction, json_unquote, plan_function};
+use bowshot_sql::rewrite::{CAST_TO_SIGNED, CAST_TO_UNSIGNED};
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -50,6 +51,9 @@ impl ExprPlanner for MySqlOperands {
             Plus | Minus | Multiply | Modulo => {
                 let left = operand(left, &right, schema);
                 let right = operand(right, &left, schema);
+                if let Some(unsigned) = unsigned(&op, &left, &right, schema) {
+                    return Ok(PlannerResult::Planned(unsigned));
+                }
                 (left, right)
             }
             Eq | NotEq | Lt | LtEq | Gt | GtEq | Spaceship => compared(left, right, schema),
@@ -71,7 +75,14 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Expr::Between(between) => in_between(between, schema),
             Expr::Like(like) => in_like(like, schema),
             Expr::Case(case) => in_case(case, schema),
-            Expr::Cast(cast) => in_cast(cast, schema),
+            Expr::Cast(mut cast) if cast.field.data_type().is_numeric() => {
+                let changed = unquote_json(&mut cast.expr, schema);
+                transformed(Expr::Cast(cast), changed)
+            }
+            Expr::ScalarFunction(mut call) if [CAST_TO_SIGNED, CAST_TO_UNSIGNED].contains(&call.name()) => {
+                let changed = call.args.iter_mut().any(|value| unquote_json(value, schema));
+                transformed(Expr::ScalarFunction(call), changed)
+            }
             node => Transformed::no(node),
         })
     })
@@ -155,13 +166,13 @@ fn may_be_copied(value: &Expr) -> bool {
     walked.is_ok() && parts <= MAX_COPIED_PARTS && !value.is_volatile()
 }
 
-/// A JSON string as a number is one without its quotes.
-fn in_cast(mut cast: Cast, schema: &DFSchema) -> Transformed<Expr> {
-    let changed = cast.field.data_type().is_numeric() && is_json(&cast.expr, schema);
-    if changed {
-        cast.expr = Box::new(json_unquote().call(vec![*cast.expr]));
+/// A JSON string as a number is one without its quotes; says whether it may be one.
+fn unquote_json(value: &mut Expr, schema: &DFSchema) -> bool {
+    let is_json = is_json(value, schema);
+    if is_json {
+        *value = json_unquote().call(vec![std::mem::take(value)]);
     }
-    transformed(Expr::Cast(cast), changed)
+    is_json
 }
 
 fn is_json(expr: &Expr, schema: &DFSchema) -> bool {
@@ -170,6 +181,28 @@ fn is_json(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn transformed(expr: Expr, changed: bool) -> Transformed<Expr> {
     if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+/// A sum, difference or product of integers of which one is unsigned: so is the result, and what is below 0 is out of range.
+fn unsigned(op: &BinaryOperator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let op = match op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        _ => return None,
+    };
+    let sides = [left, right].map(|side| (side, type_of(side, schema).ok().filter(DataType::is_integer)));
+    let has_unsigned = sides.iter().any(|(_, of)| of.as_ref().is_some_and(DataType::is_unsigned_integer));
+    if !has_unsigned || sides.iter().any(|(_, of)| of.is_none()) {
+        return None;
+    }
+    let [left, right] = sides.map(|(side, of)| {
+        let is_unsigned = of.is_some_and(|of| of.is_unsigned_integer());
+        let wide = if is_unsigned { DataType::UInt64 } else { DataType::Int64 };
+        Box::new(Expr::Cast(Cast::new(Box::new(side.clone()), wide)))
+    });
+    let computed = Expr::BinaryExpr(BinaryExpr::new(left, op, right));
+    Some(Expr::Cast(Cast::new(Box::new(computed), DataType::UInt64)))
 }
 
 /// An operand of AND and OR.

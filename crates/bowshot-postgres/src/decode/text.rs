@@ -20,12 +20,8 @@ pub(super) fn push(values: &mut Values, text: &str, zone: Option<Tz>) -> Result<
         Values::Int4(builder) => builder.append_value(number(bare, "integer")?),
         Values::Int8(builder) => builder.append_value(number(bare, "bigint")?),
         Values::Oid(builder) => builder.append_value(i64::from(number::<u32>(bare, "oid")?)),
-        Values::Float4(builder) => {
-            builder.append_value(bare.parse().map_err(|_| invalid("real", text))?);
-        }
-        Values::Float8(builder) => {
-            builder.append_value(bare.parse().map_err(|_| invalid("double precision", text))?);
-        }
+        Values::Float4(builder) => builder.append_value(float(bare, "real")?),
+        Values::Float8(builder) => builder.append_value(float(bare, "double precision")?),
         Values::Numeric(numbers) => numbers.push(bare)?,
         Values::Text(builder) | Values::Json(builder) | Values::Jsonb(builder) => builder.append_value(text),
         Values::Bytea(builder) => builder.append_value(bytes(text).ok_or_else(|| invalid("bytea", text))?),
@@ -33,8 +29,7 @@ pub(super) fn push(values: &mut Values, text: &str, zone: Option<Tz>) -> Result<
             builder.append_value(day(bare).ok_or_else(|| date_failure("date", text))?);
         }
         Values::Time(builder) => {
-            builder
-                .append_value(Time64MicrosecondType::parse(bare).ok_or_else(|| date_failure("time", text))?);
+            builder.append_value(time_of_day(bare).ok_or_else(|| date_failure("time", text))?);
         }
         Values::Timestamp(builder) => {
             let clock = clock(bare).ok_or_else(|| date_failure("timestamp", text))?;
@@ -93,6 +88,26 @@ fn number<T: FromStr>(text: &str, kind: &str) -> Result<T, Failure> {
     })
 }
 
+/// A number that is too large for the type would be infinite.
+fn float<T: FromStr + Into<f64> + Copy>(text: &str, kind: &str) -> Result<T, Failure> {
+    let value: T = text.parse().map_err(|_| invalid(kind, text))?;
+    if value.into().is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err(Failure::new("22003", format!("\"{text}\" is out of range for type {kind}")));
+    }
+    Ok(value)
+}
+
+/// A time of day, which may have no colons: `040506`. Arrow would take these digits for microseconds.
+fn time_of_day(text: &str) -> Option<i64> {
+    let is_bare = text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_digit());
+    match (text.get(..2), text.get(2..4), text.get(4..)) {
+        (Some(hours), Some(minutes), Some(seconds)) if is_bare => {
+            Time64MicrosecondType::parse(&format!("{hours}:{minutes}:{seconds}"))
+        }
+        _ => Time64MicrosecondType::parse(text).filter(|_| text.contains(':')),
+    }
+}
+
 /// A date. A time or a time zone after it is ignored, as in PostgreSQL's `date_in`: pgjdbc sends `2024-02-29 +00`.
 fn day(text: &str) -> Option<i32> {
     let behind = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | 'Z'));
@@ -137,7 +152,8 @@ fn clock_and_zone(text: &str) -> (Cow<'_, str>, &str) {
 
 fn micros(text: &str) -> Option<i64> {
     let utc: Tz = "UTC".parse().ok()?;
-    string_to_datetime(&utc, text).ok().map(|found| found.timestamp_micros())
+    let found = string_to_datetime(&utc, text).ok()?;
+    Some(found.timestamp_micros() + i64::from(found.timestamp_subsec_nanos() % 1_000 >= 500))
 }
 
 /// `\x` and hexadecimal digits, or the older form with octal escapes.

@@ -69,6 +69,7 @@ pub use error_position::{Wanted, place};
 pub use files::{FileOption, NamedFiles, files};
 pub use frames::FRAME_OFFSET;
 pub use group_keys::{KeyedTable, add_dependent_columns};
+pub use mysql_functions::{CAST_TO_SIGNED, CAST_TO_UNSIGNED};
 pub use name_corrections::{inline_alias, spell};
 pub use order_names::KEPT_APART;
 pub(crate) use outer_aggregates::is_aggregate;

@@ -101,13 +101,21 @@ pub(super) fn as_number(moment: &Expr) -> Result<Option<Expr>> {
     template::expression(&text, &[("d", moment)]).map(Some)
 }
 
-/// `CAST(DATE '2024-01-02' AS SIGNED)`.
+/// The functions that casts to whole numbers become.
+pub const CAST_TO_SIGNED: &str = "__bowshot_signed";
+pub const CAST_TO_UNSIGNED: &str = "__bowshot_unsigned";
+
+/// `CAST(-1 AS UNSIGNED)`. The type of a parameter is told by the cast.
 pub(super) fn cast(kind: &CastKind, expr: &Expr, data_type: &DataType) -> Result<Option<Expr>> {
-    let is_number = matches!(
-        data_type,
-        DataType::Signed | DataType::SignedInteger | DataType::Unsigned | DataType::UnsignedInteger
-    );
-    if is_number && *kind == CastKind::Cast { as_number(expr) } else { Ok(None) }
+    let function = match data_type {
+        DataType::Signed | DataType::SignedInteger => CAST_TO_SIGNED,
+        DataType::Unsigned | DataType::UnsignedInteger => CAST_TO_UNSIGNED,
+        _ => return Ok(None),
+    };
+    if *kind != CastKind::Cast || matches!(literal(expr), Some(Value::Placeholder(_))) {
+        return Ok(None);
+    }
+    template::expression(&format!("{function}(x)"), &[("x", expr)]).map(Some)
 }
 
 /// The number that a text which is written out is to an operator: what it begins with, or 0.

@@ -1,6 +1,6 @@
 //! VARIANT values as those of another type.
 
-use crate::{casts, functions, names, storage_type};
+use crate::{functions, names, storage_type};
 use bowshot_api::variant::{is_variant_type, type_name, write_json};
 use bowshot_functions::variant_column;
 use chrono::Timelike;
@@ -177,14 +177,7 @@ fn strictly(values: &ArrayRef, target: &Target<'_>) -> Result<ArrayRef> {
     let values = match values.data_type() {
         // A division would round once more.
         from if from.is_decimal() && to.is_floating() => cast(values, &DataType::Utf8)?,
-        from if to.is_integer() => match (functions::whole(values), casts::whole_decimal(from)) {
-            (Some(whole), _) => whole,
-            (None, Some(whole)) => {
-                let strict = CastOptions { safe: false, ..CastOptions::default() };
-                cast_with_options(values, &whole, &strict)?
-            }
-            (None, None) => Arc::clone(values),
-        },
+        _ if to.is_integer() => functions::without_fractions(values).unwrap_or_else(|| Arc::clone(values)),
         _ => storage_type::assigned(values, to, target.zone)?,
     };
     Ok(storage_type::converted(&values, to)?)
