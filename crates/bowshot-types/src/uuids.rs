@@ -249,6 +249,7 @@ fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
     if !has_one_type(expr) {
         return Vec::new();
     }
+    let is_quantified = matches!(expr, Expr::ScalarFunction(call) if is_quantified(call));
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![left.as_mut(), right.as_mut()],
         Expr::InList(InList { expr, list, .. }) => iter::once(expr.as_mut()).chain(list).collect(),
@@ -257,14 +258,20 @@ fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
             let whens = when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
             value.iter_mut().map(AsMut::as_mut).chain(whens).collect()
         }
-        Expr::ScalarFunction(call) if is_quantified(call) => match call.args.as_mut_slice() {
-            [_, value, Expr::ScalarFunction(list)] if list.name() == "make_array" => {
-                iter::once(value).chain(&mut list.args).collect()
-            }
-            [_, value, list] => vec![value, list],
-            _ => Vec::new(),
-        },
+        Expr::ScalarFunction(call) if is_quantified => quantified_parts(&mut call.args),
         Expr::ScalarFunction(call) => call.args.iter_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn quantified_parts(arguments: &mut [Expr]) -> Vec<&mut Expr> {
+    let lists_items =
+        matches!(arguments.get(2), Some(Expr::ScalarFunction(list)) if list.name() == "make_array");
+    match arguments {
+        [_, value, Expr::ScalarFunction(list)] if lists_items => {
+            iter::once(value).chain(&mut list.args).collect()
+        }
+        [_, value, list] => vec![value, list],
         _ => Vec::new(),
     }
 }
