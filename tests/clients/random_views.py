@@ -64,7 +64,7 @@ class World:
     """Tables, views and the statements over them, all chosen by dice."""
 
     def __init__(self, dice, schema):
-        self.dice, self.schema, self.newest, self.answered = dice, schema, 0, 0
+        self.dice, self.schema, self.newest = dice, schema, 0
         self.tables = {}
         for table in ("t0", "t1", "t2")[: dice.choice([2, 2, 3])]:
             self.tables[table] = {f"c{at}": kind for at, kind in enumerate(["INT", *dice.choices(list(TYPES), k=dice.randrange(2, 5))])}
