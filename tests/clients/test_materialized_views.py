@@ -226,10 +226,25 @@ def test_an_earlier_state_is_not_answered_from_the_view_of_now(sales):
     assert bag(sales.rows(earlier)) != bag(sales.rows(ROLLED_UP))
 
 
-def test_maintenance_makes_no_view_stale(sales):
-    sales.run("OPTIMIZE sales")
+@pytest.mark.parametrize("statements", [
+    ["OPTIMIZE sales"],
+    # Beside a change of another table, or nothing would be committed.
+    ["CREATE TABLE other (x INT)", "BEGIN", "INSERT INTO sales (day) VALUES (77)", "DELETE FROM sales WHERE day = 77", "INSERT INTO other VALUES (1)", "COMMIT"],
+], ids=["maintenance", "nothing in the end"])
+def test_what_changes_no_rows_makes_no_view_stale(sales, statements):
+    sales.run(*statements)
     assert about(sales, "by_day")["state"] == "fresh"
     assert "by_day" in plan(sales, ROLLED_UP)
+
+
+def test_columns_beside_all_columns_of_another_table_keep_their_names(sales):
+    query = "SELECT s.note, v.* FROM sales AS s JOIN by_day AS v ON s.day = v.day AND s.store = v.store WHERE s.day = 3 AND s.price < 10"
+    for kind in ("MATERIALIZED VIEW", "VIEW", "TABLE"):
+        sales.run(f"CREATE {kind} beside AS {query}")
+        assert sales.rows("SELECT note, day, c FROM beside") == [("x", 3, 4)], kind
+        with pytest.raises(Exception, match="column `day` is there twice"):
+            sales.run(f"CREATE {kind} twice AS SELECT s.day, v.* FROM sales AS s JOIN by_day AS v ON s.day = v.day")
+        sales.run(f"DROP {kind} beside")
 
 
 @pytest.mark.parametrize(("query", "reason"), [

@@ -1,178 +1,300 @@
 """`python view_histories.py --histories N`: random histories of tables under materialized views, on a server that is killed.
 
-A history is a schema of its own: changes, transactions, rollbacks, MERGE and DDL of its tables, under views of which commits refresh
-some, the server some and statements the rest. After each step the rows of a view are those of its query, and random queries have the same
-rows with and without the views, for an administrator and for a user whom a row policy leaves a part. Between a commit and the refreshes
-after it the server is killed now and then. Prints what it has found, and `N passed, N failed`."""
+A history is some ten changes: statements, transactions, several writers at once, DDL. After each commit a view that commits refresh has the
+rows of its query, at the end of the history all views do, after REFRESH. Random queries, most of them made of a view's, have equal rows with and
+without the views; a user with row policies and masks sees what root sees of the tables filtered by hand. Each 20 histories have tables and
+views of their own. Prints counts and `N passed, N failed`. A failure repeats by its seed, but for when writers and the server's refreshes come."""
 
 import argparse
+import collections
 import pathlib
 import random
 import shutil
 import sys
 import tempfile
+import threading
+import time
 
-from durable import Database
+import psycopg
+from psycopg.pq import ExecStatus
+
+from random_transactions import is_conflict
+from random_views import SNAPSHOT, World
 from server import Server, users_file
-from test_materialized_views import QUERIES, VIEWS, bag, begin, change, numbered
 
-STEPS = 8
-QUERIES_OF_A_STEP = 4
-KILLED = 0.02
-DEFINED = 0.2
-TOKENS = {"root": "token-of-root", "ada": "token-of-ada"}
-POLICY = "g = 'a' OR n > 2"
-DDL = [
-    "ALTER TABLE t ADD COLUMN IF NOT EXISTS more INT",
-    "ALTER TABLE t DROP COLUMN IF EXISTS more",
-    "ALTER TABLE u RENAME TO w",
-    "CREATE OR REPLACE VIEW some AS SELECT g, n FROM t WHERE n < 3",
-    "CREATE OR REPLACE VIEW some AS SELECT g, n FROM t WHERE n > 1",
-    "TRUNCATE TABLE u",
-    "DROP TABLE u",
-    "VACUUM t RETAIN 0 HOURS",
-]
-# What DDL may be answered with where a view needs what it takes away.
-REFUSED = "cannot refresh materialized view"
-OVER_A_VIEW = "SELECT g, count(*) AS c, sum(n) AS s FROM some GROUP BY g"
+HISTORIES_OF_A_WORLD, CHANGES, KILLED = 20, 10, 0.003
+# Older rows are deleted, so that tables stay small.
+KEPT_IDS = 40
+PASSWORDS = {"root": "password-of-root", "eve": "password-of-eve"}
+ON, OFF = (f"SET materialized_view_rewrite = {switch}" for switch in ("on", "off"))
+OF_WORLD = "FROM bowshot.system.materialized_views WHERE table_schema = current_schema()"
+NO_CACHE = {"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0"}
+SERVERS = [{}, NO_CACHE, NO_CACHE | {"BOWSHOT_ENGINE_PLAN_CACHE_ENTRIES": "0"}]
 
 
 class Failed(AssertionError):
     """A view, or a query that one answers, has other rows than its tables give."""
 
 
-def random_query(dice):
-    """A grouping, perhaps of a join, with conditions and aggregates of any kind."""
-    joined = dice.random() < 0.4
-    source = "t JOIN u ON t.k = u.k" if joined else "t"
-    groups = dice.sample(["t.g", "t.k", "t.k % 2", *(["u.name"] if joined else [])], dice.randrange(3))
-    aggregates = ["count(*)", "count(t.n)", "sum(t.n)", "sum(t.price)", "min(t.n)", "max(t.price)", "avg(t.price)", "count(DISTINCT t.g)"]
-    conditions = ["t.g = 'a'", "t.g <> 'b'", "t.n IS NOT NULL", "t.n > 2", "t.k IN (1, 2)", "t.k % 2 = 0", "t.price > 3", "t.g IS NULL"]
-    chosen = dice.sample(conditions, dice.choice([0, 0, 1, 2]))
-    where = f" WHERE {' AND '.join(chosen)}" if chosen else ""
-    columns = ", ".join([*groups, *dice.sample(aggregates, dice.randrange(1, 4))])
-    return f"SELECT {columns} FROM {source}{where}" + (f" GROUP BY {', '.join(groups)}" if groups else "")
+class Connection:
+    """A text of several statements is one round trip. Rows are bytes, in order."""
+
+    def __init__(self, server, user, log):
+        self.name, self.log = user, log
+        self.connection = psycopg.connect(**server.postgres(user=user, password=PASSWORDS[user]), autocommit=True)
+
+    def run(self, *statements):
+        return self.results("; ".join(statements), self.connection.pgconn.send_query)
+
+    def results(self, text, send, *parameters):
+        self.log.append(f"{self.name}: {text}")
+        send(text.encode(), *parameters)
+        results, error = [], None
+        while (result := self.connection.pgconn.get_result()) is not None:
+            if result.status == ExecStatus.TUPLES_OK:
+                rows = (tuple(result.get_value(row, at) for at in range(result.nfields)) for row in range(result.ntuples))
+                results.append(sorted(rows, key=str))
+            elif result.status == ExecStatus.FATAL_ERROR:
+                error = result.error_message.decode(errors="replace").strip()
+        if error:
+            self.log.append(f"-- {error}")
+            raise psycopg.DatabaseError(error)
+        return results
 
 
 class Run:
     def __init__(self, seed):
-        self.seed = seed
+        self.seed, self.counts, self.log, self.world, self.connections = seed, collections.Counter(), [], None, []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-views-"))
-        self.counts = {"steps": 0, "refreshes": 0, "comparisons": 0, "refused": 0, "kills": 0}
-        self.users = users_file(self.folder, tokens=TOKENS, admins=("root",))
-        self.start()
+        self.users = users_file(self.folder, passwords=PASSWORDS, admins=("root",))
+        self.start(random.Random(seed))
 
-    def start(self):
-        # Views of the server too, as soon as the log has anything for them.
-        settings = {"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0", "BOWSHOT_VIEWS_AUTOMATIC": "true", "BOWSHOT_VIEWS_SUGGEST_EVERY": "1s"}
-        arguments = ["--users-file", str(self.users)]
+    def start(self, dice):
+        # Not when the server is killed: writers may still wait for it.
+        for connection in self.connections:
+            connection.connection.close()
+        settings = {"BOWSHOT_VIEWS_AUTOMATIC": "true", "BOWSHOT_VIEWS_SUGGEST_EVERY": "10s", **dice.choice(SERVERS)}
+        arguments = ["--users-file", self.users, "--pg", "127.0.0.1:0"]
         self.server = Server(data=self.folder / "data", arguments=arguments, environment=settings)
-        self.db, self.ada = (Database(self.server, token=TOKENS[name]) for name in ("root", "ada"))
+        self.connections = [Connection(self.server, user, self.log) for user in ("root", "eve", "root", "root", "root")]
+        self.root, self.eve, *self.writers = self.connections
+        if self.world:
+            self.enter()
 
-    def kill(self, schema):
+    def kill(self):
         self.counts["kills"] += 1
-        self.end()
-        self.start()
-        self.db.run(f"SET schema = '{schema}'")
-        self.ada.run(f"SET schema = '{schema}'")
-
-    def end(self):
+        self.log.append("-- kill -9")
         self.server.kill()
-        self.db.close()
-        self.ada.close()
+
+    def enter(self):
+        for connection in self.connections:
+            connection.run(f"SET schema = '{self.world.schema}'", ON)
+        for at, text in enumerate(self.world.prepared):
+            self.root.results(f"{self.world.schema}_{at}", self.root.connection.pgconn.send_prepare, text.encode())
+
+    def create(self, number):
+        """A world of its own."""
+        if self.world:
+            self.count()
+            self.root.run("SET schema = 'main'", f"DROP SCHEMA {self.world.schema} CASCADE")
+        self.log.clear()
+        dice = random.Random(f"{self.seed}/world/{number}")
+        self.world = world = World(dice, f"world_{number}")
+        statements = [f"CREATE SCHEMA {world.schema}", f"SET schema = '{world.schema}'"]
+        for table, columns in world.tables.items():
+            names = [f"id BIGINT{' PRIMARY KEY' if world.keyed[table] else ''}", *(f"{name} {kind}" for name, kind in columns.items())]
+            statements += [f"CREATE TABLE {table} ({', '.join(names)})", f"INSERT INTO {table} VALUES {', '.join(world.rows(table, 5))}"]
+        for statement in [*statements, world.plain[0], *world.rights]:
+            self.root.run(statement)
+        for view, query in world.views.items():
+            mode = dice.choice(["ON COMMIT", "ON COMMIT", "MANUAL", "MANUAL", "EVERY '1 second'"])
+            # Each makes every commit slower.
+            mode = "MANUAL" if list(world.modes.values()).count(mode) > 1 else mode
+            try:
+                self.root.run(f"CREATE MATERIALIZED VIEW {view} REFRESH {mode} AS {query}")
+            except psycopg.DatabaseError as error:
+                if "or `REFRESH MANUAL`" not in str(error):
+                    raise
+                self.counts["refused"], mode = self.counts["refused"] + 1, "MANUAL"
+                self.root.run(f"CREATE MATERIALIZED VIEW {view} AS {query}")
+            world.modes[view] = mode
+            if dice.random() < 0.8:
+                self.root.run(f"GRANT SELECT ON {view} TO eve")
+        self.enter()
 
     def history(self, number):
-        dice, schema = random.Random(f"{self.seed}/{number}"), f"history_{number}"
-        numbers, views = numbered(9), {**VIEWS, "over_a_view": OVER_A_VIEW}
-        begin(self.db, schema)
-        self.db.run("CREATE VIEW some AS SELECT g, n FROM t", *(f"GRANT SELECT ON {table} TO ada" for table in ("t", "u")))
-        self.db.run(f"CREATE ROW POLICY p ON t FOR ada USING ({POLICY})")
-        self.ada.run(f"SET schema = '{schema}'")
-        modes = {name: dice.choice(["ON COMMIT", "MANUAL", "EVERY '1 second'"]) for name in views}
-        for name, query in views.items():
-            self.db.run(f"CREATE MATERIALIZED VIEW {name} REFRESH {modes[name]} AS {query}", f"GRANT SELECT ON {name} TO ada")
-        for step in range(STEPS):
-            self.counts["steps"] += 1
-            if dice.random() < DEFINED:
-                self.define(dice.choice(DDL))
-            change(self.db, dice, numbers)
+        if not self.world or number % HISTORIES_OF_A_WORLD == 0:
+            self.create(number // HISTORIES_OF_A_WORLD)
+        self.log.append(f"-- history {number}")
+        world, done = self.world, 0
+        dice = world.dice = random.Random(f"{self.seed}/{number}")
+        for table in world.tables:
+            self.attempt(self.root, f"DELETE FROM {table} WHERE id % 100000 < {world.newest - KEPT_IDS}")
+        while done < CHANGES:
+            done += dice.choices([self.statements, self.transaction, self.together, self.define], [4, 3, 1, 2])[0]()
             if dice.random() < KILLED:
-                self.kill(schema)
-            self.check(dice, views, modes, (number, step))
-        self.db.run("SET schema = 'main'", f"DROP SCHEMA {schema} CASCADE")
+                self.kill()
+                self.start(dice)
+            self.check_commits()
+        self.counts["changes"] += done
+        self.check()
 
-    def define(self, sql):
-        """A definition, and what brings back the names that the other statements of the history need."""
+    def attempt(self, connection, *statements):
+        """Whether it went well; somebody else, such as a refresh of the server, may have been first."""
         try:
-            self.db.run(sql)
-        except Exception as error:
-            if REFUSED not in str(error):
+            connection.run(*statements)
+        except psycopg.DatabaseError as error:
+            if not is_conflict(error) and "would have the primary key" not in str(error):
+                raise
+            self.counts["conflicts"] += 1
+            connection.run("ROLLBACK")
+            return False
+        return True
+
+    def until_done(self, *statements):
+        for statement in statements:
+            while not self.attempt(self.root, statement):
+                pass
+
+    def statements(self):
+        statements = [self.world.change() for _ in range(self.world.dice.randrange(1, 4))]
+        self.attempt(self.root, *statements)
+        return len(statements)
+
+    def transaction(self):
+        statements, end = self.world.transaction()
+        dice, done = self.world.dice, self.attempt(self.root, *statements)
+        if done and dice.random() < 0.5:
+            self.same_rows("in a transaction", self.world.random_query())
+        if done and dice.random() < 0.2:
+            self.attempt(self.root, f"REFRESH MATERIALIZED VIEW {dice.choice(list(self.world.views))}")
+        self.attempt(self.root, end)
+        return len(statements)
+
+    def together(self):
+        """Three writers at once, of whom a kill may leave any prefix."""
+        work, errors = [[self.world.transaction() for _ in range(2)] for _ in self.writers], []
+
+        def write(connection, transactions):
+            try:
+                for statements, end in transactions:
+                    self.attempt(connection, *statements, end)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=pair) for pair in zip(self.writers, work, strict=True)]
+        for thread in threads:
+            thread.start()
+        self.check_commits()
+        if killed := self.world.dice.random() < KILLED:
+            self.kill()
+        for thread in threads:
+            thread.join()
+        if killed:
+            self.start(self.world.dice)
+        elif errors:
+            raise errors[0]
+        return sum(len(statements) for transactions in work for statements, _ in transactions)
+
+    def define(self):
+        first, *others = self.world.definition()
+        try:
+            if self.attempt(self.root, first):
+                self.until_done(*others)
+                if first.startswith("DROP"):
+                    self.world.modes[first.split()[-1]] = "MANUAL"
+        except psycopg.DatabaseError as error:
+            if "cannot refresh materialized view" not in str(error):
                 raise
             self.counts["refused"] += 1
-            return
-        again = {
-            "ALTER TABLE u RENAME TO w": ["ALTER TABLE w RENAME TO u"],
-            "DROP TABLE u": ["CREATE TABLE u (k INT, name VARCHAR)", "INSERT INTO u VALUES (1, 'again')", "GRANT SELECT ON u TO ada"],
-        }
-        self.db.run(*again.get(sql, []))
+        return 1
 
-    def check(self, dice, views, modes, place):
-        for name, query in views.items():
-            self.db.run("SET materialized_view_rewrite = off")
-            expected = bag(self.db.rows(query))
-            if modes[name] != "ON COMMIT":
-                if dice.random() < 0.5:
-                    continue
-                self.db.run(f"REFRESH MATERIALIZED VIEW {name}")
-                self.counts["refreshes"] += 1
-            self.compare(expected, bag(self.db.rows(f"SELECT * FROM {name}")), (place, name))
-        queries = [dice.choice(QUERIES) if dice.random() < 0.5 else random_query(dice) for _ in range(QUERIES_OF_A_STEP)]
-        for sql in [*queries, *dice.sample(list(views.values()), 2)]:
-            for db in (self.db, self.ada):
-                if db is self.ada and " some " in sql:
-                    continue
-                answers = []
-                for switch in ("on", "off"):
-                    db.run(f"SET materialized_view_rewrite = {switch}")
-                    answers.append(bag(db.rows(sql)))
-                self.compare(answers[1], answers[0], (place, "ada" if db is self.ada else "root", sql))
-        count = "SELECT count(*), sum(n), min(price) FROM t"
-        self.ada.run("SET materialized_view_rewrite = on")
-        self.compare(self.db.rows(f"{count} WHERE {POLICY}"), self.ada.rows(count), (place, "the policy"))
+    def check_commits(self):
+        views = [view for view, mode in self.world.modes.items() if mode == "ON COMMIT"]
+        if views:
+            self.check_views([self.world.dice.choice(views)])
 
-    def compare(self, expected, found, what):
+    def check_views(self, views, states=None):
+        """The rows of views are those of their queries, in one snapshot; with states, only of those that call themselves fresh."""
+        texts = [sql for view in views for sql in (f"SELECT * FROM {view}", self.world.views[view])]
+        rows = self.root.run(SNAPSHOT, OFF, *texts, "COMMIT")
+        for view, found, expected in zip(views, rows[::2], rows[1::2], strict=True):
+            if states is None or states[view] == "fresh":
+                self.compare(f"{view}: {self.world.views[view]}", expected, found)
+
+    def states(self):
+        return {view.decode(): state.decode() for view, state in self.root.run(f"SELECT table_name, state {OF_WORLD}")[0]}
+
+    def same_rows(self, what, *queries):
+        texts = [query.text(self.world.dice).format(**self.world.real) for query in queries]
+        rows = self.root.run(OFF, *texts, ON, *texts)
+        for text, expected, found in zip(texts, rows, rows[len(texts) :], strict=False):
+            self.compare(f"{what}: {text}", expected, found)
+
+    def check(self):
+        world, dice, send = self.world, self.world.dice, self.root.connection.pgconn.send_query_prepared
+        if dice.random() < 0.3:
+            self.check_views([view for view, mode in world.modes.items() if mode == "MANUAL" and not world.follows(view)], self.states())
+        refreshed = [view for view, mode in world.modes.items() if mode != "ON COMMIT" and dice.random() < 0.6]
+        refreshed = [view for view in refreshed if not world.follows(view) or world.base[view] in refreshed]
+        self.until_done(*(f"REFRESH MATERIALIZED VIEW {view}" for view in refreshed))
+        self.counts["refreshes"] += len(refreshed)
+        shown = [view for view, mode in world.modes.items() if mode == "ON COMMIT" or view in refreshed]
+        self.check_views(shown)
+        if dice.random() < 0.3 and (stale := {view: state for view, state in self.states().items() if view in shown and state != "fresh"}):
+            raise Failed(f"not fresh after REFRESH: {stale}")
+        self.same_rows("root", *(world.random_query() for _ in range(2)))
+        at = dice.randrange(len(world.prepared))
+        expected = self.root.run(OFF, world.prepared[at], ON)[0]
+        self.compare(f"prepared: {world.prepared[at]}", expected, self.root.results(f"{world.schema}_{at}", send, [])[0])
+        template = world.random_query().text(dice)
+        expected, text = self.root.run(OFF, template.format(**world.hers), ON)[0], template.format(**world.real)
+        for found in self.eve.run(ON, text, OFF, text):
+            self.compare(f"eve: {text}", expected, found)
+
+    def count(self):
+        """Of the world that ends; a server that was killed has forgotten its answers."""
+        sums = f"count(*) FILTER (WHERE incremental), count(*) FILTER (WHERE NOT incremental), coalesce(sum(answered_queries), 0) {OF_WORLD}"
+        for name, value in zip(("incremental views", "others", "queries answered"), self.root.run(f"SELECT {sums}")[0][0], strict=True):
+            self.counts[name] += int(value)
+
+    def compare(self, what, expected, found):
         self.counts["comparisons"] += 1
         if expected != found:
-            raise Failed(f"{what}: expected {expected}, found {found}")
+            expected, found = collections.Counter(expected), collections.Counter(found)
+            raise Failed(f"{what}\n  missing {list((expected - found).elements())[:5]}\n  more {list((found - expected).elements())[:5]}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--histories", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--first", type=int, default=0, help="the history to begin with, to see a failure again")
+    parser.add_argument("--first", type=int, default=0, help="the history to begin with, the first of its world, to see a failure again")
     given = parser.parse_args()
-    run = Run(given.seed)
+    run, began, done, failed = Run(given.seed), time.monotonic(), 0, 0
     print(f"seed {given.seed}, folder {run.folder}", file=sys.stderr, flush=True)
-    done = 0
+    counts = lambda: f"{done} histories of seed {given.seed}, {done / (time.monotonic() - began):.1f} a second: " + ", ".join(f"{count} {name}" for name, count in run.counts.items())
+    told = began
     try:
-        for number in range(given.first, given.first + given.histories):
-            run.history(number)
-            done += 1
+        for done in range(given.histories):
+            run.history(given.first + done)
+            if time.monotonic() - told > 10:
+                told = time.monotonic()
+                print(counts(), file=sys.stderr, flush=True)
+        done = given.histories
     except Exception as error:
-        log = run.server.log()[-5000:] if not run.server.killed else ""
-        print(f"history {given.first + done} of seed {given.seed}: {type(error).__name__}: {error}\nkept: {run.folder}; log:\n{log}")
-        print(f"again: python view_histories.py --seed {given.seed} --first {given.first + done} --histories 1")
-        print(f"{done} passed, 1 failed")
-        return 1
+        failed, number, file = 1, given.first + done, run.folder / "statements.sql"
+        file.write_text(";\n".join(run.log) + ";\n")
+        print(f"history {number} of seed {given.seed}: {type(error).__name__}: {error}\nlog:\n{'' if run.server.killed else run.server.log()[-3000:]}")
+        print("\n".join(run.log[-12:]), f"all statements of its world: {file}", sep="\n")
+        print(f"again: python view_histories.py --seed {given.seed} --first {number // HISTORIES_OF_A_WORLD * HISTORIES_OF_A_WORLD} --histories {number % HISTORIES_OF_A_WORLD + 1}")
     finally:
         if not run.server.killed:
-            run.end()
-    shutil.rmtree(run.folder)
-    counts = ", ".join(f"{count} {name}" for name, count in run.counts.items())
-    print(f"{given.histories} histories of seed {given.seed}: {counts}")
-    print(f"{done} passed, 0 failed")
-    return 0
+            run.kill()
+    if not failed:
+        shutil.rmtree(run.folder)
+    print(f"{counts()}\n{done} passed, {failed} failed")
+    return failed
 
 
 if __name__ == "__main__":

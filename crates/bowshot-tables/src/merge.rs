@@ -93,6 +93,24 @@ pub(super) fn are_unchanged(names: &BTreeSet<EntryName>, base: &Snapshot, head: 
 }
 
 pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
+    tables_where(head, merged, |before, entry| !same_state(before, Some(entry)))
+}
+
+/// The tables that `merged` has in the state of the head, after changes that undo one another: they lack its version.
+pub(super) fn restored_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryName, Arc<Table>)> {
+    tables_where(head, merged, |before, entry| match (before, entry) {
+        (Some(Entry::Table(before)), Entry::Table(table)) => {
+            !Arc::ptr_eq(before, table) && before.same(table)
+        }
+        _ => false,
+    })
+}
+
+fn tables_where(
+    head: &Snapshot,
+    merged: &Snapshot,
+    is_wanted: impl Fn(Option<&Entry>, &Entry) -> bool,
+) -> Vec<(EntryName, Arc<Table>)> {
     let mut found = Vec::new();
     for (catalog, merged) in merged.catalog_states() {
         let head = head.catalog_states().get(catalog);
@@ -106,7 +124,7 @@ pub(super) fn changed_tables(head: &Snapshot, merged: &Snapshot) -> Vec<(EntryNa
             }
             for (name, entry) in &merged.entries {
                 let before = head.and_then(|head| head.entries.get(name));
-                if let (Entry::Table(table), false) = (entry, same_state(before, Some(entry))) {
+                if let (Entry::Table(table), true) = (entry, is_wanted(before, entry)) {
                     found.push((EntryName::new(catalog, schema, name), Arc::clone(table)));
                 }
             }

@@ -64,7 +64,11 @@ impl Visible {
         group_keys::add(&mut statement, &inner.names_of_view(view), &inner);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
         check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        if view.columns.is_empty() { Ok(plan) } else { plan::renamed(plan, &view.columns) }
+        if view.columns.is_empty() {
+            plan::without_marks(plan).map_err(external)
+        } else {
+            plan::renamed(plan, &view.columns)
+        }
     }
 
     fn names_of_view(&self, view: &View) -> Names {

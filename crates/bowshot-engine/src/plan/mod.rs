@@ -16,7 +16,7 @@ use crate::error::classify;
 use crate::error::wording::closest;
 use crate::models;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
-use bowshot_api::{Error, ErrorKind, Position, Result};
+use bowshot_api::{Error, ErrorKind, Position, Reason, Result, SAME_NAME_MARK, display_name};
 use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{CopyStatement, Dialect, DialectName, Direction, Explain, Tree};
@@ -446,4 +446,23 @@ pub(crate) fn renamed(plan: LogicalPlan, names: &[String]) -> datafusion::error:
         .map(|(column, name)| Expr::Column(column).alias(name.clone()))
         .collect();
     LogicalPlanBuilder::from(plan).project(renamed)?.build()
+}
+
+/// The plan with the names that are shown. A column beside a `*`, which may stand for one of the same name, has a mark until then.
+///
+/// # Errors
+/// `Invalid` for two columns of one name.
+pub(crate) fn without_marks(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let fields = plan.schema().fields();
+    if !fields.iter().any(|field| field.name().contains(SAME_NAME_MARK)) {
+        return Ok(plan);
+    }
+    let names: Vec<String> = fields.iter().map(|field| display_name(field.name()).to_owned()).collect();
+    let mut seen = HashSet::new();
+    if let Some(name) = names.iter().find(|name| !seen.insert(*name)) {
+        return Err(Error::invalid(format!("column `{name}` is there twice"))
+            .with_reason(Reason::DuplicateColumn)
+            .with_hint(format!("give one of them another name: `… AS {name}_2`")));
+    }
+    renamed(plan, &names).map_err(classify)
 }

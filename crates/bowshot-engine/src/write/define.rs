@@ -7,7 +7,7 @@ use crate::write::ddl::Ddl;
 use crate::write::enums;
 use crate::write::parts::{self, Parts};
 use crate::write::{NewTable, WhenThere, Write};
-use bowshot_api::{Error, Layout, Reason, Result, SAME_NAME_MARK, display_name};
+use bowshot_api::{Error, Layout, Result};
 use bowshot_tables::{Check, Definition, Storage};
 use bowshot_types::declared::{self, Declared};
 use bowshot_types::{names, result_metadata, storage_type};
@@ -185,8 +185,7 @@ pub(super) fn planned<'a>(
         let statement = Statement::Statement(Box::new(ast::Statement::CreateTable(create)));
         match crate::plan::logical(state, statement).await.map_err(classify)? {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(planned)) => {
-                distinct_names(planned.input.schema().fields())?;
-                Ok(Arc::unwrap_or_clone(planned.input))
+                crate::plan::without_marks(Arc::unwrap_or_clone(planned.input))
             }
             _ => Err(Error::internal("CREATE TABLE was planned as something else")),
         }
@@ -397,20 +396,4 @@ pub(crate) fn check_expressions(definition: &Definition, state: &SessionState) -
         }
     }
     Ok(())
-}
-
-/// Refuses a query that gives two columns one name.
-///
-/// # Errors
-/// `Invalid`, naming it.
-pub(crate) fn distinct_names(fields: &Fields) -> Result<()> {
-    match fields.iter().find(|field| field.name().contains(SAME_NAME_MARK)) {
-        None => Ok(()),
-        Some(field) => {
-            let name = display_name(field.name());
-            Err(Error::invalid(format!("column `{name}` is there twice"))
-                .with_reason(Reason::DuplicateColumn)
-                .with_hint(format!("give one of them another name: `… AS {name}_2`")))
-        }
-    }
 }

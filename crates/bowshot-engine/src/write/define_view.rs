@@ -5,7 +5,7 @@ use crate::catalog::names::{Names, ident};
 use crate::catalog::{Visible, search_path};
 use crate::error::classify;
 use crate::write::ddl::Ddl;
-use crate::write::define::{distinct_names, made_schema, of_rows, storage_option, when_there, written};
+use crate::write::define::{made_schema, of_rows, storage_option, when_there, written};
 use crate::write::{NewTable, NewView, WhenThere, Write, refresh};
 use bowshot_api::{Error, Result};
 use bowshot_sql::rewrite::Source;
@@ -48,9 +48,7 @@ pub(crate) fn view<'a>(
             );
         }
         let columns: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
-        if columns.is_empty() {
-            distinct_names(plan.schema().fields())?;
-        }
+        let plan = if columns.is_empty() { crate::plan::without_marks(plan)? } else { plan };
         let made = plan.schema().fields().len();
         if !columns.is_empty() && columns.len() != made {
             return Err(Error::invalid(format!(

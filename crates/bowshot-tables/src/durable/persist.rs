@@ -4,7 +4,7 @@ use super::catalog::{Catalog, LAYOUT_WITH_DELETED_ROWS, LAYOUT_WITH_NOTES, raise
 use super::codec::{definition_to_text, external_to_text, rows_to_bytes, view_to_text};
 use super::file::StoredFile;
 use crate::commit_views;
-use crate::merge::{Node, changed_tables};
+use crate::merge::{Node, changed_tables, restored_tables};
 use crate::segment::Segment;
 use crate::snapshot::{CatalogState, SchemaState, Snapshot};
 use crate::table::Edits;
@@ -94,6 +94,11 @@ fn looks_different(old: &Table, table: &Table) -> bool {
 
 /// A table that is new has version 0, a changed one the next.
 fn number_versions(head: &Snapshot, next: &mut Snapshot, before: &Names) {
+    for (name, _) in restored_tables(head, next) {
+        if let Some(entry) = head.entry(&name) {
+            next.replace(&name, entry.clone());
+        }
+    }
     let changed = changed_tables(head, next);
     for (name, table) in &changed {
         let old = before.table(table.id());
