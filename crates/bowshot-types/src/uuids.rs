@@ -258,8 +258,10 @@ fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
             let whens = when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
             value.iter_mut().map(AsMut::as_mut).chain(whens).collect()
         }
-        Expr::ScalarFunction(call) if is_quantified => quantified_parts(&mut call.args),
-        Expr::ScalarFunction(call) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) => match is_quantified {
+            true => quantified_parts(&mut call.args),
+            false => call.args.iter_mut().collect(),
+        },
         _ => Vec::new(),
     }
 }
@@ -267,12 +269,10 @@ fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
 fn quantified_parts(arguments: &mut [Expr]) -> Vec<&mut Expr> {
     let lists_items =
         matches!(arguments.get(2), Some(Expr::ScalarFunction(list)) if list.name() == "make_array");
-    match arguments {
-        [_, value, Expr::ScalarFunction(list)] if lists_items => {
-            iter::once(value).chain(&mut list.args).collect()
-        }
-        [_, value, list] => vec![value, list],
-        _ => Vec::new(),
+    let [_, value, list] = arguments else { return Vec::new() };
+    match (lists_items, list) {
+        (true, Expr::ScalarFunction(list)) => iter::once(value).chain(&mut list.args).collect(),
+        (_, list) => vec![value, list],
     }
 }
 
