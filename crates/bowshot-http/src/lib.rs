@@ -2,8 +2,7 @@
 //! translates HTTP into calls of the server API.
 //!
 //! ```text
-//! socket ─► connection.rs, handshake.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics.rs, console.rs   without
-//! credentials
+//! socket ─► connection.rs, handshake.rs (TLS) ─► routes.rs ─┬─► health.rs, metrics_endpoint.rs, console.rs   no credentials
 //!                                                           └─► caller.rs ─┬─► sql.rs               with credentials
 //!                                                                          ├─► tables.rs, ingest/
 //!                                                                          ├─► mcp/
@@ -35,7 +34,7 @@ mod ingest;
 mod json_integers;
 mod mcp;
 mod media_type;
-mod metrics;
+mod metrics_endpoint;
 mod openapi;
 mod output;
 mod parameters;

@@ -2,7 +2,7 @@
 
 use crate::cors::check_origin;
 use crate::health::{health, ready};
-use crate::metrics::metrics;
+use crate::metrics_endpoint::metrics;
 use crate::openapi::openapi;
 use crate::request_span::with_request_span;
 use crate::status::{Failure, answer};

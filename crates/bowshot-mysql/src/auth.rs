@@ -6,8 +6,8 @@
 //! The server's RSA key is not offered in place of TLS: an attacker on the network could replace it.
 
 use crate::handshake::{CACHING_SHA2, Challenge, HandshakeResponse};
+use crate::packet_framing::Wire;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use bowshot_api::{Credentials, Error, ErrorKind, Principal, Scramble, Secret, Server};
 use bowshot_rowwire::connection::{authenticate_certificate, is_private};
 use bytes::{BufMut, Bytes};

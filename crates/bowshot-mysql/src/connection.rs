@@ -11,14 +11,14 @@ use crate::compression::Compression;
 use crate::diagnostics::Diagnostics;
 use crate::handshake::{Challenge, HandshakeResponse};
 use crate::listen::close;
+use crate::packet_framing::Wire;
 use crate::payload::Payload;
 use crate::prepared::Prepared;
-use crate::reply::{self, Status};
+use crate::server_packets::{self, Status};
 use crate::startup::{Login, name_program, open, use_database};
 use crate::status::{ConnectionError, Failure, Result};
 use crate::user_variables::UserVariables;
 use crate::variables::ConnectionState;
-use crate::wire::Wire;
 use bowshot_api::{Notice, Server, Session, call_span, commented_parent};
 use bowshot_rowwire::connection::keep_alive;
 use bowshot_sql::mysql::Kill;
@@ -294,7 +294,7 @@ impl Connection {
     fn fail(&mut self, failure: &Failure) {
         self.diagnostics.add_error(failure);
         (self.state.warnings, self.state.errors) = self.diagnostics.counts();
-        self.wire.put(|out| reply::error(out, failure));
+        self.wire.put(|out| server_packets::error(out, failure));
     }
 
     /// Answers a statement without rows.
@@ -305,7 +305,7 @@ impl Connection {
     /// Answers a change of rows, with the number generated for the first one.
     pub(crate) fn ok_with_number(&mut self, counts: (u64, u64)) {
         let status = self.status(0);
-        self.wire.put(|out| reply::ok(out, counts, status));
+        self.wire.put(|out| server_packets::ok(out, counts, status));
     }
 
     /// Whether an UPDATE counts rows found, not rows changed.
@@ -327,8 +327,8 @@ impl Connection {
     pub(crate) fn end_of_rows(&mut self, more: u16) {
         let (status, has_no_eof) = (self.status(more), self.has_no_eof());
         self.wire.put(|out| match has_no_eof {
-            true => reply::ok_for_eof(out, status),
-            false => reply::eof(out, status),
+            true => server_packets::ok_for_eof(out, status),
+            false => server_packets::eof(out, status),
         });
     }
 

@@ -3,7 +3,7 @@
 
 use crate::connection::Connection;
 use crate::encode::ColumnType;
-use crate::reply::{Column, put_counted};
+use crate::server_packets::{Column, put_counted};
 use crate::status::Failure;
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::Notice;

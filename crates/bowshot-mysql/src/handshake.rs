@@ -6,7 +6,7 @@ use crate::capability::{
     ZSTD,
 };
 use crate::payload::{Payload, text};
-use crate::reply::UTF8MB4;
+use crate::server_packets::UTF8MB4;
 use crate::status::Failure;
 use bowshot_api::QueryId;
 use bytes::{BufMut, Bytes, BytesMut};

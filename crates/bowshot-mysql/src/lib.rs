@@ -7,8 +7,8 @@
 //!                                                                                 └─► load/
 //! ```
 //!
-//! - Framing: `wire.rs`, `compression.rs`, `payload.rs`; packets of clients: `handshake.rs`, `command.rs`; those of the server:
-//!   `reply.rs`.
+//! - Framing: `packet_framing.rs`, `compression.rs`, `payload.rs`; packets of clients: `handshake.rs`, `command.rs`; those of the server:
+//!   `server_packets.rs`.
 //! - Statements are read in `bowshot_sql::mysql`; variables: `assignments.rs`, `rewrite.rs`, `variables.rs`, `user_variables.rs`.
 //! - Results: `result_writer.rs`; values from Arrow to MySQL: `encode/`; from MySQL to Arrow, for parameters: `decode.rs`.
 //!
@@ -30,18 +30,18 @@ mod encode;
 mod handshake;
 mod listen;
 mod load;
+mod packet_framing;
 mod payload;
 mod prepared;
 mod query;
-mod reply;
 mod result_writer;
 mod rewrite;
+mod server_packets;
 mod show_create;
 mod startup;
 mod status;
 mod user_variables;
 mod variables;
-mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -3,10 +3,10 @@
 use crate::auth::{ListenPort, Origin};
 use crate::cancel::ConnectionIds;
 use crate::connection::Connection;
-use crate::reply;
+use crate::packet_framing::Wire;
+use crate::server_packets;
 use crate::startup::{self, greet};
 use crate::status::{ConnectionError, Failure};
-use crate::wire::Wire;
 use bowshot_api::{Limits, Server};
 use bowshot_rowwire::{Error, FrontEnd, ListenOptions};
 use std::net::IpAddr;
@@ -85,7 +85,7 @@ impl FrontEnd for MysqlFrontEnd {
 /// Ends a connection, and tells its client why.
 pub(crate) async fn close(mut wire: Wire, error: ConnectionError) {
     if let ConnectionError::Fatal(failure) | ConnectionError::Statement(failure) = error {
-        wire.put(|out| reply::error(out, &failure));
+        wire.put(|out| server_packets::error(out, &failure));
     }
     wire.end().await;
 }

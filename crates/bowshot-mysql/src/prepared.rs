@@ -8,9 +8,9 @@ use crate::encode::{ColumnType, Format};
 use crate::handshake::SERVER_VERSION;
 use crate::payload::Payload;
 use crate::query::count;
-use crate::reply::{self, Column};
 use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
+use crate::server_packets::{self, Column};
 use crate::status::{Failure, Result};
 use arrow::datatypes::SchemaRef;
 use bowshot_api::{Request, StatementId, commented_parent};
@@ -135,7 +135,7 @@ impl Connection {
                 return Err(failure.into());
             }
         };
-        self.wire.put(|out| reply::prepared(out, id, column_count, parameter_count));
+        self.wire.put(|out| server_packets::prepared(out, id, column_count, parameter_count));
         let parameter = Column { name: "?".to_owned(), kind: ColumnType::ANY };
         self.put_definitions(&vec![parameter; parameters]);
         self.put_definitions(&columns);

@@ -4,9 +4,9 @@
 use crate::connection::Connection;
 use crate::encode::Format;
 use crate::handshake::SERVER_VERSION;
-use crate::reply::{self, Column};
 use crate::result_writer::{ResultWriter, columns};
 use crate::rewrite::rewritten;
+use crate::server_packets::{self, Column};
 use crate::status::{ConnectionError, Failure, Result};
 use crate::variables::{truth, value};
 use bowshot_api::{LastWrite, OptionValue, Request, Statement};
@@ -174,7 +174,7 @@ impl Connection {
 
     /// Sends the header of a result, with a status flag for a cursor.
     pub(crate) fn put_header(&mut self, columns: &[Column], cursor: Option<u16>) {
-        self.wire.put(|out| reply::column_count(out, columns.len()));
+        self.wire.put(|out| server_packets::column_count(out, columns.len()));
         self.put_columns(columns);
         match cursor {
             Some(status) => self.end_of_rows(status),
@@ -185,7 +185,7 @@ impl Connection {
 
     pub(crate) fn put_columns(&mut self, columns: &[Column]) {
         for column in columns {
-            self.wire.put(|out| reply::column(out, column));
+            self.wire.put(|out| server_packets::column(out, column));
         }
     }
 
@@ -280,7 +280,7 @@ impl Connection {
         let description = self.wait_for(session.describe(&statement)).await?;
         for column in columns(&description.schema)? {
             self.wire.put(|out| {
-                reply::column(out, &column);
+                server_packets::column(out, &column);
                 out.put_u8(0xfb);
             });
         }

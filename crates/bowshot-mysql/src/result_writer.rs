@@ -2,9 +2,9 @@
 //! the last one.
 
 use crate::encode::{Format, Rows, types};
-use crate::reply::Column;
+use crate::packet_framing::Wire;
+use crate::server_packets::Column;
 use crate::status::{Failure, Result};
-use crate::wire::Wire;
 use arrow::datatypes::Schema;
 use bowshot_api::{Request, Server, Session};
 use bowshot_rowwire::{ProtocolError, ResultStream};

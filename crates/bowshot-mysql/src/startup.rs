@@ -3,8 +3,8 @@
 use crate::auth::{self, Origin};
 use crate::cancel::ConnectionId;
 use crate::handshake::{Challenge, HandshakeResponse, greeting, wants_encryption};
+use crate::packet_framing::Wire;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use bowshot_api::{ErrorKind, OptionValue, Principal, Request, Server, Session};
 use bowshot_sql::mysql::quoted_name;
 use std::sync::Arc;

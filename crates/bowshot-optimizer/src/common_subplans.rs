@@ -2,7 +2,7 @@
 //! Works on optimized plans, where the conditions that a reader has are part of what it reads: what is still equal then gives the
 //! same rows. Readers may want other columns of them.
 
-use crate::computed_once::{ComputedOnce, is_random, stands_alone};
+use crate::materialized_cte::{ComputedOnce, is_random, stands_alone};
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

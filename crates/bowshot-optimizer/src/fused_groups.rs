@@ -4,7 +4,7 @@
 //! where the conditions are on the large table: its rows are then read once anyway.
 
 use crate::common_subplans::{have_same_tables, with_columns};
-use crate::computed_once::{ComputedOnce, is_random, stands_alone};
+use crate::materialized_cte::{ComputedOnce, is_random, stands_alone};
 use crate::merged_rows::{families, merge, never_fails};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};

@@ -3,7 +3,7 @@
 //! FILTER. Totals of one table alone stay apart: its columns are at hand, and there are more rows to filter than each of them reads.
 
 use crate::common_subplans::have_same_tables;
-use crate::computed_once::{ComputedOnce, is_random, stands_alone};
+use crate::materialized_cte::{ComputedOnce, is_random, stands_alone};
 use crate::merged_rows::{all, families, merge, never_fails};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};

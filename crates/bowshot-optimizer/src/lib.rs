@@ -1,19 +1,17 @@
 //! Optimizer and analyzer rules: DataFusion's, less those that give wrong answers, and those that it lacks; and the operators and
-//! functions that the rules put into plans. This file has the order of the physical rules, [`analysis`] that of the analyzer's,
-//! [`cross_joins`] that of the logical ones. [`cooperative`] is applied to plans that are finished.
+//! functions that the rules put into plans. This file has the order of the physical rules, [`analyzer_rules`] that of the analyzer's,
+//! [`logical_rules`] that of the logical ones. [`cooperative`] is applied to plans that are finished.
 
 mod aggregate_answers;
-mod analysis;
+mod analyzer_rules;
 mod anti_joins;
 mod barrier;
 mod coarser_sets;
 pub mod common_subplans;
-pub mod computed_once;
 mod constant_conditions;
 mod constant_sides;
 mod constants;
 pub mod cooperative;
-mod cross_joins;
 mod decimals;
 mod drop_ordering;
 mod eager_aggregation;
@@ -27,14 +25,15 @@ pub mod fused_totals;
 mod grouping_sets;
 mod integers;
 mod join_order;
-mod limits;
+mod limit_pushdown;
+mod logical_rules;
+pub mod materialized_cte;
 pub mod materialized_rows;
 mod merged_rows;
 mod nan_of_aggregates;
 mod node_rule;
 mod null_masking;
 mod offsets;
-mod one_input;
 mod operators;
 mod physical_expressions;
 mod recursions;
@@ -46,17 +45,18 @@ mod sorted_joins;
 mod subqueries;
 #[cfg(test)]
 mod test_sessions;
+mod unary_operator;
 mod window_marks;
 mod windows;
 mod wrapped_rule;
 mod zero_keys;
 
-pub use analysis::with_our_meaning;
-pub use cross_joins::logical;
+pub use analyzer_rules::with_our_meaning;
 pub use decimals::{narrow, narrow_arithmetic};
 pub use drop_ordering::{DropOrdering, Dropped};
 pub use floats::{extreme, extreme_of};
 pub use join_order::{SESSION_JOIN_ORDER, SessionJoinOrder, estimated_rows};
+pub use logical_rules::logical;
 pub use operators::{MySqlOperands, ParameterOperands, compared_by_labels, is_glued};
 pub use short_circuit::{guard, guarded, guarded_operator};
 pub use subqueries::one_row_function;
@@ -93,7 +93,7 @@ pub fn physical(scratch: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
     // In front of the rules that sort for windows, behind those that move filters.
     let stock = behind(stock, "WindowTopN", || node_rule("RankedRows", windows::below_filter::ranked_rows));
     let stock = behind(stock, "WindowTopN", windows::without_sort::rule);
-    rules.extend(limits::above_groups(stock));
+    rules.extend(limit_pushdown::above_groups(stock));
     // Behind all that look into expressions.
     rules.push(node_rule("NarrowDecimals", decimals::narrow_decimals));
     rules.push(node_rule("FloatsInOrder", floats::in_order));

@@ -1,6 +1,6 @@
 //! Sessions for tests of rules, and what they answer.
 
-use crate::computed_once::ComputedOnce;
+use crate::materialized_cte::ComputedOnce;
 use crate::node_rule::Rule;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};

@@ -3,9 +3,9 @@
 //! A column has values only for the rows that have one, and what is below it only for those of its values.
 
 use crate::Error;
-use crate::bytewise::{Bits, Runs};
+use crate::byte_rle::{Bits, Runs};
 use crate::error::corrupt;
-use crate::integers::Integers;
+use crate::integer_rle::Integers;
 use crate::stream::Stream;
 use crate::stripe::{DATA, LENGTH, SECONDARY, Stripe};
 use crate::texts::{self, Texts, spread};

@@ -11,19 +11,19 @@
 //! | [`types`] | types of ORC, and the Arrow types that they become |
 //! | [`stripe`] | what is in one stripe: streams, encodings |
 //! | [`stream`] | the bytes of one stream, unpacked a block at a time |
-//! | [`integers`], [`bytewise`] | run lengths |
+//! | [`integer_rle`], [`byte_rle`] | run lengths |
 //! | [`column`] | values of one column, with those below it |
 //! | [`reader`] | the batches |
 //!
 //! No files here: who uses this crate says where bytes come from ([`Source`]). Union columns, encrypted files and the
 //! compressions LZO and Brotli are refused.
 
-mod bytewise;
+mod byte_rle;
 mod column;
 mod decompression;
 mod error;
 mod footer;
-mod integers;
+mod integer_rle;
 mod messages;
 mod reader;
 mod stream;

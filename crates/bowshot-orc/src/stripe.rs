@@ -1,9 +1,9 @@
 //! One stripe: where its streams are, how its columns are encoded, and the time zone of its writer.
 
-use crate::bytewise::Bits;
+use crate::byte_rle::Bits;
 use crate::error::corrupt;
 use crate::footer::OrcFile;
-use crate::integers::Integers;
+use crate::integer_rle::Integers;
 use crate::messages::{self, ColumnEncoding, StripeFooter, StripeInformation, decode};
 use crate::stream::{Packing, Stream};
 use crate::{Error, Source};

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::error::corrupt;
-use crate::integers::Integers;
+use crate::integer_rle::Integers;
 use crate::stream::Stream;
 use crate::stripe::{DATA, DICTIONARY, LENGTH, Stripe};
 use arrow::array::{ArrayRef, BinaryArray, StringArray};

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::error::corrupt;
-use crate::integers::Integers;
+use crate::integer_rle::Integers;
 use arrow::datatypes::TimeUnit;
 use chrono::{DateTime, NaiveDate, Offset, TimeZone};
 use chrono_tz::Tz;

@@ -1,10 +1,10 @@
 //! Authentication: by SCRAM-SHA-256 (PostgreSQL manual, "SASL Authentication") where the user has a verifier. Others, and
 //! tokens, send the password itself, which is accepted over TLS, from this machine, or where the operator allows it.
 
-use crate::message::{Body, Message};
-use crate::reply::authentication;
+use crate::backend_messages::authentication;
+use crate::frontend_messages::{Body, Message};
+use crate::message_framing::Wire;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use bowshot_api::{Credentials, ErrorKind, PasswordExchange, Principal, Secret, Server};
 use bowshot_rowwire::connection::authenticate_certificate;
 use bytes::{Buf, Bytes};

@@ -1,15 +1,15 @@
 //! One connection: answers message by message, until its client or the server ends it. It owns all state of the connection,
 //! and closes its session.
 
+use crate::backend_messages::{self, Severity, TransactionState};
 use crate::cancel::CancelKey;
+use crate::frontend_messages::Message;
 use crate::listen::close;
-use crate::message::Message;
+use crate::message_framing::Wire;
 use crate::parameter_status::ParameterStatus;
 use crate::portal::Portal;
 use crate::prepared::Prepared;
-use crate::reply::{self, Severity, TransactionState};
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use bowshot_api::{Server, Session, TransactionEnd, call_span, commented_parent};
 use bowshot_rowwire::connection::keep_alive;
 use bowshot_sql::postgres::{CommandTag, StatementKind};
@@ -169,7 +169,7 @@ impl Connection {
         self.end_implicit(TransactionEnd::Rollback).await?;
         let had_failed = self.failed;
         self.failed = self.session.in_transaction();
-        reply::report(self.wire.out(), Severity::Error, &failure);
+        backend_messages::report(self.wire.out(), Severity::Error, &failure);
         if self.failed && !had_failed {
             // A cancelled statement may hold its transaction for some time yet.
             self.wire.flush().await?;
@@ -184,7 +184,7 @@ impl Connection {
             self.portals.clear();
         }
         self.parameters.send_changes(self.session.as_ref(), self.wire.out());
-        reply::ready(self.wire.out(), state);
+        backend_messages::ready(self.wire.out(), state);
     }
 
     /// Begins an implicit transaction, unless one is open.
@@ -229,7 +229,7 @@ impl Connection {
     }
 
     pub(crate) fn warn(&mut self, code: &'static str, message: &str) {
-        reply::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
+        backend_messages::report(self.wire.out(), Severity::Warning, &Failure::new(code, message));
     }
 
     /// Completes a statement without rows, with the notices of what had no effect.
@@ -237,10 +237,10 @@ impl Connection {
         let notices = self.session.last_write().notices;
         if !notices.is_empty() && self.takes_notices() {
             for notice in &notices {
-                reply::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
+                backend_messages::report(self.wire.out(), Severity::Notice, &Failure::from(notice));
             }
         }
-        reply::complete(self.wire.out(), &tag.with_rows(rows.unwrap_or(0)));
+        backend_messages::complete(self.wire.out(), &tag.with_rows(rows.unwrap_or(0)));
     }
 
     fn takes_notices(&self) -> bool {

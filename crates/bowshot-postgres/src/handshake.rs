@@ -4,7 +4,7 @@
 //! No byte is read beyond a packet: what follows a request for encryption must come through TLS, so that nobody on the
 //! network can inject data before it.
 
-use crate::message::Body;
+use crate::frontend_messages::Body;
 use crate::status::{ConnectionError, Failure, Result};
 use bowshot_rowwire::{Stream, accept_tls};
 use bytes::{Buf, Bytes};

@@ -7,7 +7,7 @@
 //!                                                                                           └─► copy/
 //! ```
 //!
-//! - Framing: `wire.rs`; messages of clients: `message.rs`; those of the server: `reply.rs`.
+//! - Framing: `message_framing.rs`; messages of clients: `frontend_messages.rs`; those of the server: `backend_messages.rs`.
 //! - Statements are read in `bowshot_sql::postgres`; results: `result_writer.rs`.
 //! - Values from Arrow to PostgreSQL: `encode/`; from PostgreSQL to Arrow, for parameters and COPY: `decode/`.
 //!
@@ -18,23 +18,23 @@
 //! sent where others can read it.
 
 mod auth;
+mod backend_messages;
 mod cancel;
 mod connection;
 mod copy;
 mod decode;
 mod encode;
+mod frontend_messages;
 mod handshake;
 mod listen;
-mod message;
+mod message_framing;
 mod parameter_status;
 mod portal;
 mod prepared;
 mod query;
-mod reply;
 mod result_writer;
 mod startup;
 mod status;
-mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! The PostgreSQL protocol on a listener: each connection goes through `handshake.rs`, `startup.rs` and `connection.rs`.
 
 use crate::auth::Origin;
+use crate::backend_messages::{self, Severity};
 use crate::cancel::CancelKeys;
 use crate::connection::Connection;
 use crate::handshake::{ALPN, Handshake, accept};
-use crate::reply::{self, Severity};
+use crate::message_framing::Wire;
 use crate::startup;
 use crate::status::{ConnectionError, Failure};
-use crate::wire::Wire;
 use bowshot_api::{Limits, Server};
 use bowshot_rowwire::connection::is_private;
 use bowshot_rowwire::{Error, FrontEnd, ListenOptions, Stream};
@@ -113,7 +113,7 @@ fn not_encrypted() -> ConnectionError {
 /// Ends a connection, and tells its client why.
 pub(crate) async fn close(mut wire: Wire, error: ConnectionError) {
     if let ConnectionError::Fatal(failure) | ConnectionError::Statement(failure) = error {
-        reply::report(wire.out(), Severity::Fatal, &failure);
+        backend_messages::report(wire.out(), Severity::Fatal, &failure);
     }
     wire.end().await;
 }

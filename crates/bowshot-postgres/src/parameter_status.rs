@@ -1,7 +1,7 @@
 //! The settings that clients get when a session begins and whenever they change (ParameterStatus; PostgreSQL manual,
 //! "Asynchronous Operations").
 
-use crate::reply;
+use crate::backend_messages;
 use crate::startup::SERVER_VERSION;
 use arrow::array::timezone::Tz;
 use bowshot_api::Session;
@@ -59,10 +59,10 @@ impl ParameterStatus {
     /// Sends all settings at the start of a session.
     pub(crate) fn send_all(&self, out: &mut BytesMut) {
         for (name, value) in FIXED {
-            reply::parameter_status(out, name, value);
+            backend_messages::parameter_status(out, name, value);
         }
         for ((name, _), value) in CHANGING.iter().zip(&self.sent) {
-            reply::parameter_status(out, name, value);
+            backend_messages::parameter_status(out, name, value);
         }
     }
 
@@ -83,7 +83,7 @@ impl ParameterStatus {
         }
         for ((name, _), sent) in CHANGING.iter().zip(&mut self.sent) {
             if let Some(value) = value(session, name).filter(|value| value != sent) {
-                reply::parameter_status(out, name, &value);
+                backend_messages::parameter_status(out, name, &value);
                 *sent = value;
             }
         }

@@ -1,8 +1,8 @@
 //! A statement with values, in the extended protocol (PostgreSQL manual, "Extended Query").
 
-use crate::message::Format;
+use crate::backend_messages::Column;
+use crate::frontend_messages::Format;
 use crate::prepared::Prepared;
-use crate::reply::Column;
 use crate::result_writer::ResultWriter;
 use arrow::record_batch::RecordBatch;
 use std::sync::Arc;

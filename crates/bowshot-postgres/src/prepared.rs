@@ -1,12 +1,12 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close (PostgreSQL manual, "Extended Query"). A prepared statement
 //! is one of the session; its values are bound there when a portal is described or run.
 
+use crate::backend_messages::{self, Column};
 use crate::connection::Connection;
 use crate::decode;
 use crate::encode::PgType;
-use crate::message::{Bind, Format, SYNC, Target, format_of};
+use crate::frontend_messages::{Bind, Format, SYNC, Target, format_of};
 use crate::portal::{Portal, PortalState};
-use crate::reply::{self, Column};
 use crate::result_writer::{columns, with_origins};
 use crate::status::{ConnectionError, Failure, Result, with_position};
 use arrow::array::timezone::Tz;
@@ -114,7 +114,7 @@ impl Connection {
             Prepared { sql, read, planned: None, types, is_declared: false, bound }
         };
         self.statements.insert(name, Arc::new(prepared));
-        reply::bare(self.wire.out(), reply::PARSE_COMPLETE);
+        backend_messages::bare(self.wire.out(), backend_messages::PARSE_COMPLETE);
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Connection {
         // Reports values that do not fit.
         self.bind_values(&mut portal).await?;
         self.portals.insert(bind.portal, portal);
-        reply::bare(self.wire.out(), reply::BIND_COMPLETE);
+        backend_messages::bare(self.wire.out(), backend_messages::BIND_COMPLETE);
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl Connection {
                 self.check_transaction(&statement.read.kind)?;
                 let described = self.statement_columns(&statement).await?;
                 let described = self.with_origins(described, &statement);
-                reply::parameter_description(self.wire.out(), &statement.types);
+                backend_messages::parameter_description(self.wire.out(), &statement.types);
                 self.put_columns(described.as_deref());
             }
             Target::Portal(name) => {
@@ -236,8 +236,8 @@ impl Connection {
 
     fn put_columns(&mut self, columns: Option<&[Column]>) {
         match columns {
-            Some(columns) => reply::row_description(self.wire.out(), columns),
-            None => reply::bare(self.wire.out(), reply::NO_DATA),
+            Some(columns) => backend_messages::row_description(self.wire.out(), columns),
+            None => backend_messages::bare(self.wire.out(), backend_messages::NO_DATA),
         }
     }
 
@@ -371,16 +371,16 @@ impl Connection {
             portal.state = PortalState::Running(Box::new(running));
         }
         let PortalState::Running(running) = &mut portal.state else {
-            reply::complete(self.wire.out(), &statement.read.tag.with_rows(0));
+            backend_messages::complete(self.wire.out(), &statement.read.tag.with_rows(0));
             return Ok(());
         };
         let limit = (rows > 0).then_some(rows as u64);
         let (sent, is_done) = running.send(&mut self.wire, &self.cancel, limit).await?;
         if is_done {
             portal.state = PortalState::Done;
-            reply::complete(self.wire.out(), &statement.read.tag.with_rows(sent));
+            backend_messages::complete(self.wire.out(), &statement.read.tag.with_rows(sent));
         } else {
-            reply::bare(self.wire.out(), reply::PORTAL_SUSPENDED);
+            backend_messages::bare(self.wire.out(), backend_messages::PORTAL_SUSPENDED);
         }
         Ok(())
     }
@@ -390,7 +390,7 @@ impl Connection {
             Target::Statement(name) => self.close_statement(name).await,
             Target::Portal(name) => drop(self.portals.remove(name)),
         }
-        reply::bare(self.wire.out(), reply::CLOSE_COMPLETE);
+        backend_messages::bare(self.wire.out(), backend_messages::CLOSE_COMPLETE);
         Ok(())
     }
 

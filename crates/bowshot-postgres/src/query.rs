@@ -1,9 +1,9 @@
 //! The simple protocol: a text with any number of statements (PostgreSQL manual, "Simple Query"). They run one after the
 //! other, up to the first error.
 
+use crate::backend_messages::{self, Column};
 use crate::connection::Connection;
-use crate::message::Format;
-use crate::reply::{self, Column};
+use crate::frontend_messages::Format;
 use crate::result_writer::{ResultWriter, columns, with_origins};
 use crate::startup;
 use crate::status::{ConnectionError, Failure, Result, with_position};
@@ -20,7 +20,7 @@ impl Connection {
         self.portals.remove("");
         let places = statement_spans(sql, DialectName::Postgres);
         if places.is_empty() {
-            reply::bare(self.wire.out(), reply::EMPTY_QUERY);
+            backend_messages::bare(self.wire.out(), backend_messages::EMPTY_QUERY);
             return Ok(());
         }
         for (index, place) in places.iter().enumerate() {
@@ -79,10 +79,10 @@ impl Connection {
         if let Statement::Prepared(id) = &request.statement {
             described = with_origins(described, session.origins(*id));
         }
-        reply::row_description(self.wire.out(), &described);
+        backend_messages::row_description(self.wire.out(), &described);
         running.set_formats(&described);
         let (sent, _) = running.send(&mut self.wire, &self.cancel, None).await?;
-        reply::complete(self.wire.out(), &statement.tag.with_rows(sent));
+        backend_messages::complete(self.wire.out(), &statement.tag.with_rows(sent));
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Connection {
             StatementKind::Commit { chain } if self.failed => {
                 self.run_control(if *chain { "ROLLBACK AND CHAIN" } else { "ROLLBACK" }).await?;
                 self.transaction_ended(*chain);
-                reply::complete(self.wire.out(), "ROLLBACK");
+                backend_messages::complete(self.wire.out(), "ROLLBACK");
                 return Ok(());
             }
             StatementKind::Commit { chain } | StatementKind::Rollback { chain } => {
@@ -147,7 +147,7 @@ impl Connection {
                 self.restore_startup_options(statement).await?;
             }
             StatementKind::Empty => {
-                reply::bare(self.wire.out(), reply::EMPTY_QUERY);
+                backend_messages::bare(self.wire.out(), backend_messages::EMPTY_QUERY);
                 return Ok(());
             }
             StatementKind::Begin => {
@@ -160,7 +160,7 @@ impl Connection {
                 return Err(Failure::new("XX000", "a statement was sorted wrongly").into());
             }
         }
-        reply::complete(self.wire.out(), &statement.tag.with_rows(0));
+        backend_messages::complete(self.wire.out(), &statement.tag.with_rows(0));
         Ok(())
     }
 

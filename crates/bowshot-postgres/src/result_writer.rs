@@ -1,11 +1,11 @@
 //! The rows of a result as messages: a few at a time in the buffer of the socket, and the next batch when the client has taken
 //! the last one.
 
+use crate::backend_messages::Column;
 use crate::encode::{PgType, Rows, types};
-use crate::message::{Format, format_of};
-use crate::reply::Column;
+use crate::frontend_messages::{Format, format_of};
+use crate::message_framing::Wire;
 use crate::status::{Failure, Result};
-use crate::wire::Wire;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::Schema;
 use bowshot_api::{ColumnOrigin, Request, Server, Session};

@@ -2,12 +2,12 @@
 //! statement.
 
 use crate::auth::{self, Origin};
+use crate::backend_messages::{self, TransactionState};
 use crate::cancel::CancelKey;
 use crate::handshake::Startup;
+use crate::message_framing::Wire;
 use crate::parameter_status::ParameterStatus;
-use crate::reply::{self, TransactionState};
 use crate::status::{Failure, Result};
-use crate::wire::Wire;
 use bowshot_api::{Error, ErrorKind, OptionValue, Server, Session};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) async fn begin(
         .cloned()
         .collect();
     if startup.minor > MINOR || !unknown.is_empty() {
-        reply::negotiate_version(wire.out(), &unknown);
+        backend_messages::negotiate_version(wire.out(), &unknown);
     }
     let principal = auth::authenticate(wire, server.as_ref(), user, origin).await?;
     let session = server.open_session(&principal).await.map_err(|error| Failure::from(error).fatal())?;
@@ -52,9 +52,9 @@ pub(crate) async fn begin(
     let parameters = ParameterStatus::new(session.as_ref(), startup_options);
     parameters.send_all(out);
     let name = if principal.authenticated { &principal.name } else { user };
-    reply::parameter_status(out, "session_authorization", name);
-    reply::backend_key_data(out, key.process, key.secret);
-    reply::ready(out, TransactionState::Idle);
+    backend_messages::parameter_status(out, "session_authorization", name);
+    backend_messages::backend_key_data(out, key.process, key.secret);
+    backend_messages::ready(out, TransactionState::Idle);
     Ok((session, parameters))
 }
 

@@ -7,7 +7,7 @@
 mod access;
 mod cache;
 mod calls;
-mod comments;
+mod comment_on;
 mod copy;
 mod database;
 mod dialect;
@@ -18,12 +18,12 @@ mod external;
 mod fetch_counts;
 mod forms;
 mod function;
+mod iceberg_alter_table;
 mod identity;
 mod infix;
 mod internal_sql;
 mod intervals;
 mod joins;
-mod layout;
 mod limits;
 mod literal;
 mod maintenance;
@@ -58,7 +58,7 @@ mod walk;
 
 pub use access::{AccessStatement, Expiry, Object, Privilege, UserChange};
 pub use cache::CacheStatement;
-pub use comments::OF_CONSTRAINT;
+pub use comment_on::OF_CONSTRAINT;
 pub use copy::{CopyStatement, Direction};
 pub use database::{Attachment, DatabaseStatement};
 pub use dialect::{Dialect, DialectName};
@@ -69,9 +69,9 @@ pub use function::{
     Call, ExpansionBudget, FunctionBody, FunctionParameter, FunctionResult, FunctionStatement, NewFunction,
     Volatility,
 };
+pub use iceberg_alter_table::{LayoutChange, LayoutStatement, ReferenceKind};
 pub use internal_sql::{read_expression, read_name, read_query, read_statement, read_type};
 pub use intervals::{Interval, read_interval};
-pub use layout::{LayoutChange, LayoutStatement, ReferenceKind};
 pub use limits::{check_limits, is_small};
 pub use maintenance::{MaintenanceStatement, RefreshMode, refresh_mode};
 pub use model::{ModelFile, ModelStatement};

@@ -1,8 +1,8 @@
 //! `OPTIMIZE [TABLE] t`, `VACUUM [TABLE] t [RETAIN n HOURS|DAYS]` with the options of PostgreSQL's VACUUM,
-//! `[EXPLAIN] REFRESH MATERIALIZED VIEW v`, `ALTER MATERIALIZED VIEW v SET REFRESH …`, and what [`layout`] reads.
+//! `[EXPLAIN] REFRESH MATERIALIZED VIEW v`, `ALTER MATERIALIZED VIEW v SET REFRESH …`, and what [`iceberg_alter_table`] reads.
 
+use crate::iceberg_alter_table::{self, LayoutStatement};
 use crate::intervals::{Interval, read_interval};
-use crate::layout::{self, LayoutStatement};
 use crate::statement_tokens::{StatementTokens, expect_end, is_word, take_word};
 use crate::syntax_error::syntax_error;
 use bowshot_api::{Error, ErrorKind, Result};
@@ -62,7 +62,7 @@ pub(crate) fn begins(words: &StatementTokens<'_>) -> bool {
         || refreshes(0)
         || words.is_at(0, "explain") && refreshes(1)
         || sets_refresh(words)
-        || layout::begins(words)
+        || iceberg_alter_table::begins(words)
 }
 
 fn sets_refresh(words: &StatementTokens<'_>) -> bool {
@@ -75,8 +75,8 @@ pub(crate) fn read(mut words: StatementTokens<'_>) -> Result<MaintenanceStatemen
     if sets_refresh(&words) {
         return set_refresh(words);
     }
-    if layout::begins(&words) {
-        return layout::read(words).map(MaintenanceStatement::Layout);
+    if iceberg_alter_table::begins(&words) {
+        return iceberg_alter_table::read(words).map(MaintenanceStatement::Layout);
     }
     let parser = &mut words.parser;
     let (read, form) = if take_word(parser, "refresh") {

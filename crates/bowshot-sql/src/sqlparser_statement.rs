@@ -7,7 +7,7 @@ use crate::syntax_error::syntax_error;
 use crate::tokens::{self, is_blank, keyword, last_words, word};
 use crate::walk::Tree;
 use crate::{
-    comments, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot, recursion_clauses,
+    comment_on, do_nothing, exclusions, fetch_counts, forms, mysql_tokens, numbers, pivot, recursion_clauses,
     row_lock,
 };
 use bowshot_api::{Error, ErrorKind, Reason, Result};
@@ -21,7 +21,7 @@ use std::vec::IntoIter;
 /// The statement of tokens, as `sqlparser` reads it.
 pub(crate) fn sql_statement(tokens: Vec<TokenWithSpan>, text: SourceText<'_>) -> Result<Box<ast::Statement>> {
     let statement = with_sql_tokens(tokens, text, |parser| {
-        let mut statement = match comments::read(parser)? {
+        let mut statement = match comment_on::read(parser)? {
             Some(comment) => comment,
             None => parser.parse_statement()?,
         };

@@ -1,7 +1,7 @@
 //! Finds rows by the values of a key, without a scan. A segment that is looked up again keeps an index of its keys, and if it is a
 //! file, the columns that were asked for. What all segments of a store keep has one limit; what is idle gives way.
 
-use super::account::Account;
+use super::memory_accounting::Account;
 use super::segment::{Segment, fitted, live_texts};
 use super::table::address;
 use super::{Error, Table};

@@ -37,8 +37,6 @@
 //! server ([`durable`]). Rows in memory are counted by the allocations they keep alive, each once, against the limit of
 //! the store.
 
-mod account;
-mod bounds;
 mod broken;
 mod catalog_kv;
 mod commit_queue;
@@ -46,6 +44,7 @@ mod commit_views;
 mod compaction;
 mod deep_copy;
 mod definition;
+mod definition_check;
 mod deleted_rows;
 pub mod durable;
 mod error;
@@ -53,12 +52,13 @@ mod external;
 mod file_scan;
 mod key_conflicts;
 mod key_lookup;
+mod memory_accounting;
 mod merge;
 mod model_files;
 mod name;
 mod pipes;
 mod provider;
-mod reads;
+mod read_set;
 mod refresh_failures;
 mod scan;
 mod segment;
@@ -83,7 +83,7 @@ pub use key_lookup::{FoundRows, has_plain_equality};
 pub use model_files::ModelFiles;
 pub use name::EntryName;
 pub use pipes::{Pipe, PipeError, PipeFile, PipeLoad};
-pub use reads::{Reads, SeenRows};
+pub use read_set::{Reads, SeenRows};
 pub use segment::Segment;
 pub use sequences::Numbering;
 pub use snapshot::{Entry, Snapshot, View};

@@ -1,10 +1,10 @@
 //! Some rows of a table: in memory, or in a file, of which some may be deleted.
 
 use super::Error;
-use super::account::{Account, Claim, retained_bytes};
 use super::deleted_rows::DeletedRows;
 use super::durable::StoredFile;
 use super::key_lookup::SegmentLookups;
+use super::memory_accounting::{Account, Claim, retained_bytes};
 use super::segment_parts::Parts;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::filter_record_batch;

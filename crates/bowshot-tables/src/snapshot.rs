@@ -1,7 +1,7 @@
 //! All catalogs, schemas, tables and views as they were at one moment, and the copies in which something is changed.
 
-use super::bounds;
 use super::catalog_kv::{self, Notes};
+use super::definition_check;
 use super::merge::{Node, Sides, all_children, merge_children};
 use super::{Broken, EntryName, Error, External, Materialized, SourceVersion, Table, What};
 use serde::{Deserialize, Serialize};
@@ -286,7 +286,7 @@ impl Snapshot {
         if self.has_catalog(name) {
             return Err(Error::Exists { what: What::Catalog, name: name.to_owned() });
         }
-        bounds::check_name(What::Catalog, name)?;
+        definition_check::check_name(What::Catalog, name)?;
         let mut changed = self.clone();
         let catalog = CatalogState::with_schema(&self.defaults.schema);
         changed.catalogs.insert(name.to_owned(), Arc::new(catalog));
@@ -316,7 +316,7 @@ impl Snapshot {
         if self.has_schema(catalog, name) {
             return Err(Error::Exists { what: What::Schema, name: format!("{catalog}.{name}") });
         }
-        bounds::check_name(What::Schema, name)?;
+        definition_check::check_name(What::Schema, name)?;
         let mut changed = self.clone();
         changed.catalog_mut(catalog)?.schemas.insert(name.to_owned(), Arc::new(SchemaState::empty()));
         Ok(changed)
@@ -422,7 +422,7 @@ impl Entry {
     fn check(&self, name: &EntryName, there: Option<&Self>) -> Result<(), Error> {
         if there.is_none() {
             let what = if matches!(self, Self::View(_)) { What::View } else { What::Table };
-            bounds::check_name(what, &name.name)?;
+            definition_check::check_name(what, &name.name)?;
         }
         match (self, there) {
             (Self::Table(table), Some(Self::Table(there)))
@@ -430,9 +430,9 @@ impl Entry {
             {
                 Ok(())
             }
-            (Self::Table(table), _) => bounds::check_table(table.definition()),
-            (Self::View(view), _) => bounds::check_view(view),
-            (Self::External(external), _) => bounds::check_external(external),
+            (Self::Table(table), _) => definition_check::check_table(table.definition()),
+            (Self::View(view), _) => definition_check::check_view(view),
+            (Self::External(external), _) => definition_check::check_external(external),
             (Self::Broken(_), _) => Ok(()),
         }
     }

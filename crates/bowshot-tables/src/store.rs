@@ -1,6 +1,5 @@
 //! The newest snapshot, the memory of all rows, the data folder, and the one door for commits.
 
-use super::account::Account;
 use super::commit_queue::CommitQueue;
 use super::commit_views;
 use super::compaction::unite_small_segments;
@@ -10,9 +9,10 @@ use super::durable::{
     Bucket, Catalog, Disk, Keeper, Leftovers, Loaded, Opening, Persisted, StoredFile, TablesPlace, load,
     look_after_bucket, persist, remove_abandoned_holds, write_file,
 };
+use super::memory_accounting::Account;
 use super::merge::{Sides, are_unchanged};
 use super::model_files::ModelFiles;
-use super::reads::Reads;
+use super::read_set::Reads;
 use super::refresh_failures::RefreshFailures;
 use super::segment::{Segment, without_dead_texts};
 use super::sequences::Numbers;

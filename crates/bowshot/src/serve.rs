@@ -11,11 +11,11 @@ mod databases;
 pub(crate) mod folders;
 mod grpc_web;
 mod memory;
-mod nodes;
 #[cfg(target_os = "linux")]
 mod same_host;
 mod secrets;
 mod signal;
+mod system_tables;
 mod tls;
 mod users;
 

@@ -2,9 +2,9 @@
 //! work. Which plan runs for a statement, the session says (`session/query.rs`).
 
 pub(crate) mod checked_scan;
-pub(crate) mod computed_once;
 pub(crate) mod file_views;
 pub(crate) mod input_scan;
+pub(crate) mod materialized_cte;
 pub(crate) mod materialized_table;
 pub(crate) mod progress;
 pub(crate) mod row_balance;

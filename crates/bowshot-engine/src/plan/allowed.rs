@@ -5,7 +5,7 @@ use crate::error::classify;
 use crate::plan::plan_limits;
 use crate::plan::steps::Steps;
 use bowshot_api::{Error, ErrorKind, Result};
-use bowshot_optimizer::computed_once::ComputedOnce;
+use bowshot_optimizer::materialized_cte::ComputedOnce;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement};
 

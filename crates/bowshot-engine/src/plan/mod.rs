@@ -17,7 +17,7 @@ use crate::error::wording::closest;
 use crate::models;
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, TEMPORARY_CATALOG};
 use bowshot_api::{Error, ErrorKind, Position, Reason, Result, SAME_NAME_MARK, display_name};
-use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, computed_once};
+use bowshot_optimizer::{MySqlOperands, ParameterOperands, compared_by_labels, materialized_cte};
 use bowshot_sql::rewrite::{self, Defaults, Source, Wanted};
 use bowshot_sql::{CopyStatement, Dialect, DialectName, Direction, Explain, Tree};
 use datafusion::arrow::datatypes::FieldRef;
@@ -194,7 +194,7 @@ fn shared(statement: &mut Statement, state: &SessionState) -> Result<()> {
 /// A plan as the planner made it, with what SQL means where that is another plan.
 fn settled(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
     recursion::check(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let plan = if state.relation_planners().is_empty() { plan } else { computed_once::tell_apart(plan)? };
+    let plan = if state.relation_planners().is_empty() { plan } else { materialized_cte::tell_apart(plan)? };
     match dialect(state.config_options()).name() {
         // There, a name is that of a column of the result first.
         DialectName::MySql => Ok(plan),

@@ -14,7 +14,7 @@ use crate::write::data_modifying_with::Step;
 use crate::write::refresh::Extent;
 use crate::write::returning::{Detail, Returned, Returning, with_tables};
 use crate::write::rows::{Rows, absent_values, checked, physical, started, stream};
-use crate::write::{Write, batch_insert, define, external_database, literal, notices, scalar_rows};
+use crate::write::{Write, batch_insert, create_table, external_database, literal, notices, scalar_rows};
 use bowshot_api::catalog_names::{DEFAULT_SCHEMA, PG_TEMP, TEMPORARY_CATALOG};
 use bowshot_api::{
     BatchStream, Error, ErrorKind, IfExists, IfMissing, Ingest, LastWrite, PrimaryKey, Reason, Result,
@@ -453,7 +453,7 @@ fn target(ingest: &Ingest, name: &EntryName, schema: &SchemaRef, names: &Names) 
 }
 
 fn new_table(schema: &SchemaRef, name: &EntryName, names: &Names) -> Result<Table> {
-    let definition = define::of_rows(schema, names.storage(name, None)?)?;
+    let definition = create_table::of_rows(schema, names.storage(name, None)?)?;
     Ok(Table::new(definition))
 }
 

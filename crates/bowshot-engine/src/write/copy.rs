@@ -8,7 +8,7 @@ use crate::catalog::{Visible, functions, group_keys, public, search_path};
 use crate::error::classify;
 use crate::write::external_database::{definition, plain_fields};
 use crate::write::recognise::nothing;
-use crate::write::{Write, change, external_database, nulls};
+use crate::write::{Write, change, external_database, not_in};
 use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, ErrorKind, IfExists, Reason, Result};
 use bowshot_files::exchange::{ExchangeFolder, Shape, Wanted};
@@ -103,7 +103,7 @@ pub(crate) fn recognise<'a>(
                 .with_hint("the options are FORMAT, HEADER, DELIMITER, OVERWRITE and SHREDDING"));
         }
         let mut statement = Statement::Query(query);
-        nulls::aware(&mut statement)?;
+        not_in::aware(&mut statement)?;
         let mut statement = Parsed::Statement(Box::new(statement));
         public::resolve(&mut statement, &names.schemas());
         names.types().resolve(&mut statement);

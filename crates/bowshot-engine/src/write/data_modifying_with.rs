@@ -12,7 +12,7 @@ use crate::write::recognise::{self, Recognised};
 use crate::write::returning::Returning;
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, RETURNED};
 use bowshot_api::{Error, Result};
-use bowshot_optimizer::computed_once;
+use bowshot_optimizer::materialized_cte;
 use bowshot_sql::rewrite::Source;
 use bowshot_tables::EntryName;
 use datafusion::datasource::empty::EmptyTable;
@@ -98,7 +98,7 @@ impl Planner<'_> {
         let mut rows = *bowshot_sql::read_query(&format!("SELECT * FROM \"{name}\""))?;
         rows.with = Some(With { cte_tables: vec![table.clone()], ..self.with.clone() });
         let (write, plan, returning) = Box::pin(self.planned(rows)).await?;
-        if computed_once::differs(&plan).map_err(classify)? {
+        if materialized_cte::differs(&plan).map_err(classify)? {
             return self.add_step(table, write, plan, returning);
         }
         self.with.cte_tables.push(table);

@@ -3,8 +3,8 @@
 
 use crate::catalog::file_paths;
 use crate::catalog::names::Names;
+use crate::write::create_table::when_there;
 use crate::write::ddl::{self, Ddl};
-use crate::write::define::when_there;
 use crate::write::{NewExternal, WhenThere};
 use bowshot_api::catalog_names::TEMPORARY_CATALOG;
 use bowshot_api::{Error, ErrorKind, Result};

@@ -8,7 +8,7 @@ use crate::databases::{ColumnChange, DatabaseDefinition, NewDatabaseTable, Parti
 use crate::write::alter::{Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
 use crate::write::recognise::{Recognised, nothing};
-use crate::write::{Write, altering, define};
+use crate::write::{Write, alter_table_operations, create_table};
 use bowshot_api::{Error, Result};
 use bowshot_tables::{Column, EntryName};
 use bowshot_types::storage_type;
@@ -141,12 +141,12 @@ async fn created(
     let state = visible.state();
     let (columns, rows) = match has_rows {
         true => {
-            let rows = define::planned(create, &state).await?;
+            let rows = create_table::planned(create, &state).await?;
             let fields = rows.schema().fields().iter();
             let fields = fields.map(|field| Arc::new(field.as_ref().clone().with_nullable(true)));
             (Arc::new(Schema::new(fields.collect::<Fields>())), rows)
         }
-        false => (define::planned_columns(create, &state).await?, nothing()),
+        false => (create_table::planned_columns(create, &state).await?, nothing()),
     };
     let new = NewDatabaseTable { name, columns, partition, format_version, if_not_exists };
     let define = DatabaseDefine { definition: DatabaseDefinition::CreateTable(new), has_rows };
@@ -155,7 +155,9 @@ async fn created(
 
 async fn altered(alter: &AlterTable, visible: &Visible, names: &Names) -> Result<Recognised> {
     let state = LazyState::new(visible.clone());
-    let Ddl::Alter { name, if_exists, changes } = altering::alteration(alter, names, &state).await? else {
+    let Ddl::Alter { name, if_exists, changes } =
+        alter_table_operations::alteration(alter, names, &state).await?
+    else {
         return Err(Error::internal("ALTER TABLE was read as something else"));
     };
     names.parts.databases.check_writable(&name.catalog)?;

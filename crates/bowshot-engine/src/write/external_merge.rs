@@ -13,7 +13,7 @@ use crate::write::external_rewrite::{
 };
 use crate::write::merge::{self, ACT, PUT};
 use crate::write::recognise::{Leading, Recognised};
-use crate::write::{Write, external_database, nulls};
+use crate::write::{Write, external_database, not_in};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_sql::read_query;
 use bowshot_tables::EntryName;
@@ -136,7 +136,7 @@ async fn addressed(table: Arc<dyn TableProvider>, address: &str, visible: &Visib
 
 async fn logical(query: Box<Query>, visible: &Visible) -> Result<LogicalPlan> {
     let mut statement = Statement::Query(query);
-    nulls::aware(&mut statement)?;
+    not_in::aware(&mut statement)?;
     let statement = Parsed::Statement(Box::new(statement));
     plan::logical(&visible.state(), statement).await.map_err(classify)
 }

@@ -9,7 +9,7 @@ use crate::error::classify;
 use crate::plan;
 use crate::write::merge::{ACT, PUT, TAKE};
 use crate::write::recognise::{Leading, Recognised};
-use crate::write::{Write, change, external_database, external_definition, merge, nulls, tuple_assignment};
+use crate::write::{Write, change, external_database, external_definition, merge, not_in, tuple_assignment};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::Touched;
@@ -190,7 +190,7 @@ async fn planned(meant: Meant<'_>, leading: Leading, visible: &Visible, names: &
     select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
     leading.before(&mut query, &written)?;
     let mut statement = Statement::Query(query);
-    nulls::aware(&mut statement)?;
+    not_in::aware(&mut statement)?;
     let state = visible.with_target(table).state();
     let plan = plan::logical(&state, Parsed::Statement(Box::new(statement))).await.map_err(classify)?;
     plan::allowed::check_size(&plan)?;

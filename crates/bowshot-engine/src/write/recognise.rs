@@ -11,8 +11,8 @@ use crate::write::ddl::{Commented, Ddl};
 use crate::write::returned_states::{self, RowChange};
 use crate::write::returning::{self, Returning};
 use crate::write::{
-    Affected, Write, altering, define, define_view, enums, external, external_merge, external_rewrite,
-    hidden_columns, insert, merge, nulls, sequences,
+    Affected, Write, alter_table_operations, create_table, create_view, enums, external, external_merge,
+    external_rewrite, hidden_columns, insert, merge, not_in, sequences,
 };
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_SCHEMA, PG_CATALOG, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
@@ -67,7 +67,7 @@ pub(crate) fn recognise<'a>(
             statement.as_ref(),
             Statement::Insert(_) | Statement::CreateTable(_) | Statement::CreateView(_) | Statement::Merge(_)
         ) {
-            nulls::aware(&mut statement)?;
+            not_in::aware(&mut statement)?;
         }
         let statement = &statement;
         if let Some(found) = external_rewrite::recognise(statement, &mut leading, visible, names).await? {
@@ -85,17 +85,17 @@ pub(crate) fn recognise<'a>(
             }
             Statement::CreateTable(create) => {
                 let state = visible.state();
-                let (write, rows) = Box::pin(define::table(create.clone(), names, &state)).await?;
+                let (write, rows) = Box::pin(create_table::table(create.clone(), names, &state)).await?;
                 Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
             }
             Statement::CreateView(create) => {
                 let (write, rows) =
-                    Box::pin(define_view::view(create.clone(), names, visible, source)).await?;
+                    Box::pin(create_view::view(create.clone(), names, visible, source)).await?;
                 Recognised::Write(Box::new(write), rows.unwrap_or_else(nothing))
             }
             Statement::AlterTable(alter) => {
                 let state = LazyState::new(visible.clone());
-                defined(Box::pin(altering::alteration(alter, names, &state)).await?)
+                defined(Box::pin(alter_table_operations::alteration(alter, names, &state)).await?)
             }
             Statement::Insert(insert) => Box::pin(insert::insert(insert, leading, visible, names)).await?,
             Statement::Delete(delete) => {
@@ -308,7 +308,7 @@ pub(super) fn changing<'a>(
 ) -> BoxFuture<'a, Result<LogicalPlan>> {
     async move {
         let mut statement = Statement::Query(query);
-        nulls::aware(&mut statement)?;
+        not_in::aware(&mut statement)?;
         let target = TableReference::partial(CHANGE_SCHEMA, TARGET);
         let target =
             storage_type::as_declared(table.addressed_provider(change::ADDRESS), table.definition(), target);

@@ -5,7 +5,7 @@ use crate::catalog::lazy_state::LazyState;
 use crate::error::classify;
 use crate::execute::Execution;
 use crate::execute::progress::ProgressMeter;
-use crate::write::{change, nulls, rows, scalar_rows};
+use crate::write::{change, not_in, rows, scalar_rows};
 use bowshot_api::catalog_names::{CHANGE_SCHEMA, TARGET};
 use bowshot_api::{BatchStream, Error, Layout, Result};
 use bowshot_tables::{Definition, Segment, Storage, Table};
@@ -131,7 +131,7 @@ pub(crate) fn planned<'a>(
         }
         select.from = from;
         let mut statement = Statement::Query(query);
-        nulls::aware(&mut statement)?;
+        not_in::aware(&mut statement)?;
         let definition = Definition { storage: Storage::Memory, ..table.definition().as_ref().clone() };
         let definition = Arc::new(definition);
         let target = Arc::new(Table::new(definition.as_ref().clone())).provider();

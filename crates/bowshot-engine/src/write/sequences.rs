@@ -2,8 +2,8 @@
 //! and how long it stays are those of a table.
 
 use crate::catalog::names::Names;
+use crate::write::create_table::when_there;
 use crate::write::ddl::Ddl;
-use crate::write::define::when_there;
 use crate::write::{NewTable, columns};
 use bowshot_api::{Error, Reason, Result};
 use bowshot_tables::{Column, Definition, Entry, EntryName, IdentityKind};

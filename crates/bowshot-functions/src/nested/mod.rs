@@ -2,8 +2,8 @@
 //! lists (`limits`).
 
 mod fold;
-mod limits;
 mod list_arguments;
+mod list_constructors;
 mod lists;
 mod maps;
 mod quantified;
@@ -26,7 +26,7 @@ pub(crate) fn with_lambdas() -> Vec<Arc<HigherOrderUDF>> {
 
 pub(crate) const FUNCTIONS: &[&[Function]] = &[
     STOCK,
-    limits::FUNCTIONS,
+    list_constructors::FUNCTIONS,
     lists::FUNCTIONS,
     maps::MADE,
     maps::FUNCTIONS,

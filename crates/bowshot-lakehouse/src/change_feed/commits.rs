@@ -1,7 +1,7 @@
 //! What commits of a log say of changes: which files they have added and removed, where the changes of rows are written down, and
 //! which columns the table has from then on.
 
-use super::shape::{self, Shape};
+use super::delta_protocol::{self, Shape};
 use super::{Wanted, refused};
 use crate::delta::log::{Log, MAX_ENTRY_BYTES, Written};
 use bowshot_api::ErrorKind;
@@ -263,7 +263,7 @@ fn of_entry(
             commit.shape = Some(metadata.shape()?);
         }
         if let Some(features) = line.protocol.and_then(|protocol| protocol.reader_features) {
-            commit.unknown = shape::unknown(features.iter().map(String::as_str));
+            commit.unknown = delta_protocol::unknown(features.iter().map(String::as_str));
         }
         info = info.or(line.commit_info);
         added.extend(line.add.filter(FileLine::changes_rows));

@@ -3,8 +3,8 @@
 
 use super::commits::{Change, Commit, Done};
 use super::deletion_vectors::Vectors;
+use super::delta_protocol::{ChangeColumn, Shape};
 use super::file_columns::names_in;
-use super::shape::{ChangeColumn, Shape};
 use super::{CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, LATER, Wanted, refused};
 use crate::deletes::{Count, only, without};
 use crate::delta::paths;

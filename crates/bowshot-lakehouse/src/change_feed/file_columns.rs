@@ -1,6 +1,6 @@
 //! The columns of one file as those of the table: what they are called in it, and whether its values are values of theirs.
 
-use super::shape::ChangeColumn;
+use super::delta_protocol::ChangeColumn;
 use super::{LATER, refused};
 use crate::columns::{expect_same_names, number};
 use arrow::datatypes::{DataType, FieldRef, Schema};

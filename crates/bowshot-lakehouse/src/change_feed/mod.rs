@@ -15,10 +15,10 @@
 
 mod commits;
 mod deletion_vectors;
+mod delta_protocol;
 mod feed;
 mod file_columns;
 mod relabel;
-mod shape;
 mod table;
 
 use bowshot_api::ErrorKind;
@@ -26,9 +26,9 @@ use bowshot_formats::table_version::AsOf;
 use bowshot_object_store::Error;
 pub(crate) use commits::{Commit, read};
 use datafusion::catalog::TableProvider;
+pub(crate) use delta_protocol::Shape;
 pub(crate) use feed::{Building, Feed};
 pub use feed::{change_fields, is_taken};
-pub(crate) use shape::Shape;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

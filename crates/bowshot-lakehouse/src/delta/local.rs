@@ -1,6 +1,6 @@
 //! The object store through which the Delta library sees a table on this machine: its files, without what misleads beside its log.
 
-use crate::delta::decimals::Decimals;
+use crate::delta::decimal_partition_values::Decimals;
 use crate::delta::log;
 use async_trait::async_trait;
 use bowshot_formats::snapshot_store::refused;

@@ -1,8 +1,8 @@
 //! Delta tables that others write, read-only: the log decides which files count, and which of their rows.
 
-mod decimals;
+mod decimal_partition_values;
 pub(crate) mod deletion_vector_check;
-mod empty_texts;
+mod empty_partition_values;
 mod local;
 pub(crate) mod log;
 mod objects;
@@ -10,9 +10,9 @@ pub(crate) mod paths;
 pub mod table;
 
 use crate::change_feed::{self, Building, ChangeRange, Changes, ChangesTable, Commit, Feed, Shape, Wanted};
-use crate::delta::decimals::Decimals;
+use crate::delta::decimal_partition_values::Decimals;
 use crate::delta::deletion_vector_check::Checked;
-use crate::delta::empty_texts::WithoutEmptyTexts;
+use crate::delta::empty_partition_values::WithoutEmptyTexts;
 use crate::delta::local::DeltaLocal;
 use crate::delta::log::{Log, LogEntry};
 use crate::delta::objects::Registered;

@@ -1,7 +1,7 @@
 //! The object store through which the Delta library sees a table of an object store: the objects below the table's folder, as they
 //! were listed when its log was read, and nothing else. All reads go through [`bowshot_object_store`], with its checks, limits and cache.
 
-use crate::delta::decimals::Decimals;
+use crate::delta::decimal_partition_values::Decimals;
 use crate::delta::local::shown;
 use crate::delta::log::{is_entry, misleads};
 use async_trait::async_trait;

@@ -6,7 +6,7 @@ use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::metadata::{Described, FileRow};
 use super::paths::{Named, Roots};
 use super::types::{self, Columns};
-use super::{inlined, names, row_positions};
+use super::{inlined, name_mapping, row_positions};
 use arrow::datatypes::{Schema, SchemaRef};
 use bowshot_api::ErrorKind;
 use bowshot_formats::data_file::DataFile;
@@ -106,7 +106,7 @@ impl Loading<'_> {
     ) -> Result<Vec<Source>, Error> {
         let mapping = file.mapping.and_then(|mapping| self.described.mappings.get(&mapping));
         let schema: Cow<'_, Schema> = match mapping {
-            Some(names) => Cow::Owned(names::by_name(&facts.columns, names)),
+            Some(names) => Cow::Owned(name_mapping::by_name(&facts.columns, names)),
             None => Cow::Borrowed(facts.columns.as_ref()),
         };
         columns.expect_nested_defaults(&schema).map_err(|field| Error::Unsupported {
@@ -122,7 +122,7 @@ impl Loading<'_> {
         let mut texts = file.partition.clone();
         let mapping = file.mapping.and_then(|mapping| self.described.mappings.get(&mapping));
         for name in mapping.into_iter().flatten().filter(|name| name.is_partition && name.parent.is_none()) {
-            let value = names::in_path(&file.path.path, &name.name).ok_or_else(|| {
+            let value = name_mapping::in_path(&file.path.path, &name.name).ok_or_else(|| {
                 self.refused(
                     ErrorKind::Corrupt,
                     format!("the path `{}` has no value of `{}`", file.path.path, name.name),

@@ -16,7 +16,7 @@ mod inlined;
 mod lake;
 mod load;
 mod metadata;
-mod names;
+mod name_mapping;
 mod paths;
 mod query_deadline;
 mod row_positions;

@@ -6,7 +6,7 @@ use super::super::row_lineage::{self, RowLineage};
 use super::super::table::{Group, LakeFile, LakeSnapshot, file_schema};
 use super::manifest::{self, Content, Entry, Manifest};
 use super::metadata::{self, Snapshot, TableMetadata};
-use super::{names, partition, paths, types};
+use super::{name_mapping, partition, paths, types};
 use crate::table_folder::FolderView;
 use arrow::datatypes::{Field, Schema};
 use bowshot_formats::data_file::DataFile;
@@ -199,7 +199,7 @@ impl Loading<'_> {
             let (data, facts) = looked_at?;
             let file = match has_numbers(&facts.columns) {
                 true => Cow::Borrowed(facts.columns.as_ref()),
-                false => Cow::Owned(names::by_name(&facts.columns, &names)),
+                false => Cow::Owned(name_mapping::by_name(&facts.columns, &names)),
             };
             let constants = self.constants(entry);
             let sources = sources(columns, &file, &constants, &wanted.with_default, data.path())?;

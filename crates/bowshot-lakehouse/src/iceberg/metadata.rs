@@ -1,6 +1,6 @@
 //! The metadata file of a table, and which of them is current (specification, "Table Metadata").
 
-use super::names::MappedField;
+use super::name_mapping::MappedField;
 use crate::table_folder::FolderView;
 use bowshot_formats::data_file::HandlePool;
 use bowshot_object_store::Error;

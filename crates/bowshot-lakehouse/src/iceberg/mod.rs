@@ -6,7 +6,7 @@ mod folder;
 mod loading;
 mod manifest;
 mod metadata;
-mod names;
+mod name_mapping;
 mod partition;
 mod paths;
 mod rest;

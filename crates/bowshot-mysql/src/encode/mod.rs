@@ -10,7 +10,7 @@ mod tests;
 
 pub(crate) use types::{ColumnType, Kind};
 
-use crate::reply::put_counted_by;
+use crate::server_packets::put_counted_by;
 use crate::status::Failure;
 use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;

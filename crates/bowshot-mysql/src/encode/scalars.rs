@@ -3,7 +3,7 @@
 use super::times::{self, Day};
 use super::types::fraction;
 use super::{ColumnType, Encoder, Kind, Written, json};
-use crate::reply::{put_counted, put_counted_by};
+use crate::server_packets::{put_counted, put_counted_by};
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
 use arrow::array::{

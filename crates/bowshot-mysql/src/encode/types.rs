@@ -1,7 +1,7 @@
 //! The table of types, from Arrow to MySQL ("Column Definition", `enum_field_types` in MySQL's `field_types.h`). Documented
 //! in docs/reference/mysql.md.
 
-use crate::reply::{BINARY, UTF8MB4};
+use crate::server_packets::{BINARY, UTF8MB4};
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use bowshot_rowwire::encode::has_type;
 

@@ -5,8 +5,8 @@ mod records;
 
 use self::records::{Fields, Format, Records};
 use crate::connection::Connection;
+use crate::packet_framing::Wire;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use arrow::array::{ArrayRef, StringBuilder, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, SchemaRef};

@@ -2,8 +2,8 @@
 
 use super::Names;
 use super::plans::{self, Pairs};
-use crate::computed_once::ComputedOnce;
 use crate::expressions::any_expression;
+use crate::materialized_cte::ComputedOnce;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result, TableReference, not_impl_err};

@@ -1,15 +1,15 @@
 //! COPY … FROM STDIN: the rows of the client become batches with the types of the table's columns.
 
-use super::lines::{Fields, Lines, Record};
-use super::tuples::Tuples;
+use super::binary_format::Tuples;
+use super::text_format::{Fields, Lines, Record};
 use super::value_format;
+use crate::backend_messages;
 use crate::connection::Connection;
 use crate::decode::Column;
 use crate::encode::PgType;
-use crate::message::Message;
-use crate::reply;
+use crate::frontend_messages::Message;
+use crate::message_framing::Wire;
 use crate::status::{ConnectionError, Failure, Result};
-use crate::wire::Wire;
 use arrow::array::ArrayRef;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -25,14 +25,14 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let description = self.wait_for(session.describe(&Statement::Sql(table.query()))).await?;
         let schema = nullable(&description.schema);
-        reply::copy_response(self.wire.out(), b'G', value_format(options), schema.fields().len());
+        backend_messages::copy_response(self.wire.out(), b'G', value_format(options), schema.fields().len());
         self.wire.flush().await?;
         let longest = self.server.limits().max_message_bytes;
         let zone = self.parameters.zone(session.as_ref());
         let mut rows = RowParser::new(Arc::clone(&schema), options.clone(), (longest, zone));
         let target = (session.as_ref(), table.path.as_slice());
         let count = append(target, (&mut self.wire, &mut rows), schema, &self.cancel).await?;
-        reply::complete(self.wire.out(), &format!("COPY {count}"));
+        backend_messages::complete(self.wire.out(), &format!("COPY {count}"));
         Ok(())
     }
 }

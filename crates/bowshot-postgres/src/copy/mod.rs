@@ -1,16 +1,16 @@
 //! COPY over the connection (PostgreSQL manual, "COPY Operations"): to the client as the rows of a query, from the client as
 //! rows that are stored all or none.
 
+mod binary_format;
 mod input;
-mod lines;
 mod output;
-mod tuples;
+mod text_format;
 
 #[cfg(test)]
 mod tests;
 
 use crate::connection::Connection;
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Result;
 use bowshot_api::Request;
 use bowshot_sql::postgres::{CopyDirection, CopyForm, CopyOptions, CopyStatement};

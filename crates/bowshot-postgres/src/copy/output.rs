@@ -1,9 +1,9 @@
 //! COPY … TO STDOUT: the rows of a running query in text, CSV or binary.
 
 use super::value_format;
+use crate::backend_messages;
 use crate::connection::Connection;
 use crate::encode::Rows;
-use crate::reply;
 use crate::result_writer::{ResultWriter, columns};
 use crate::status::{Failure, Result};
 use bowshot_rowwire::ProtocolError;
@@ -17,7 +17,7 @@ pub(super) const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 impl Connection {
     pub(super) async fn copy_out(&mut self, mut running: ResultWriter, options: &CopyOptions) -> Result<()> {
         let described = columns(running.schema(), &[value_format(options)])?;
-        reply::copy_response(self.wire.out(), b'H', value_format(options), described.len());
+        backend_messages::copy_response(self.wire.out(), b'H', value_format(options), described.len());
         if options.header && options.form != CopyForm::Binary {
             let names: Vec<&str> = described.iter().map(|column| column.name.as_str()).collect();
             header(self.wire.out(), &names, options);
@@ -38,19 +38,19 @@ impl Connection {
             }
         }
         if options.form == CopyForm::Binary {
-            reply::message(self.wire.out(), b'd', |out| {
+            backend_messages::message(self.wire.out(), b'd', |out| {
                 out.put_slice(head);
                 out.put_i16(-1);
             });
         }
-        reply::bare(self.wire.out(), reply::COPY_DONE);
-        reply::complete(self.wire.out(), &format!("COPY {count}"));
+        backend_messages::bare(self.wire.out(), backend_messages::COPY_DONE);
+        backend_messages::complete(self.wire.out(), &format!("COPY {count}"));
         Ok(())
     }
 }
 
 pub(super) fn header(out: &mut BytesMut, names: &[&str], options: &CopyOptions) {
-    reply::message(out, b'd', |out| {
+    backend_messages::message(out, b'd', |out| {
         for (index, name) in names.iter().enumerate() {
             put_text(options, index, Some(name.as_bytes()), out);
         }

@@ -1,9 +1,9 @@
 //! Rows of COPY, cut anywhere and malformed.
 
+use super::binary_format::Tuples;
 use super::input::RowParser;
-use super::lines::{Lines, Record};
 use super::output::{HEAD, header, put_row};
-use super::tuples::Tuples;
+use super::text_format::{Lines, Record};
 use crate::encode::Rows;
 use arrow::array::{Array, AsArray, Int64Array, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};

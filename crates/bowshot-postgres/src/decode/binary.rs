@@ -3,7 +3,7 @@
 use super::column::{Values, canonical};
 use super::{FIRST_DAY, FIRST_MICRO, LAST_DAY, LAST_MICRO, array, malformed};
 use crate::encode::{EPOCH_DAYS, EPOCH_MICROS, binary_numeric};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use bytes::Buf;
 

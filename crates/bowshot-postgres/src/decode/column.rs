@@ -3,7 +3,7 @@
 use super::numeric::Numerics;
 use super::{array, binary, text};
 use crate::encode::{Kind, PgType};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
 use arrow::array::{

@@ -12,7 +12,7 @@ pub(crate) use column::Column;
 pub(crate) use text::uuid_bytes;
 
 use crate::encode::{Kind, PgType};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use arrow::array::ArrayRef;
 use arrow::array::timezone::Tz;

@@ -2,20 +2,23 @@
 
 use super::{Column, row};
 use crate::encode::{PgType, Rows};
-use crate::message::Format::{Binary, Text};
+use crate::frontend_messages::Format::{Binary, Text};
 use arrow::array::Array;
 use bytes::BytesMut;
 
 /// What a text becomes when it is read, in the text that it then has; or the code of the error.
 fn read(oid: u32, text: &str) -> String {
     match row([(oid, Text, Some(text.as_bytes()))].into_iter(), None) {
-        Ok(rows) => written(&rows, crate::message::Format::Text)
+        Ok(rows) => written(&rows, crate::frontend_messages::Format::Text)
             .map_or("NULL".into(), |text| String::from_utf8(text).unwrap()),
         Err(failure) => failure.code.to_owned(),
     }
 }
 
-fn written(rows: &arrow::record_batch::RecordBatch, format: crate::message::Format) -> Option<Vec<u8>> {
+fn written(
+    rows: &arrow::record_batch::RecordBatch,
+    format: crate::frontend_messages::Format,
+) -> Option<Vec<u8>> {
     let mut out = BytesMut::new();
     Rows::new(rows, None).unwrap().data_row(0, &[format], &mut out).unwrap();
     (out[7] != 255).then(|| out[11..].to_vec())

@@ -2,7 +2,7 @@
 
 use super::column::{Values, canonical};
 use super::{array, interval, invalid};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};

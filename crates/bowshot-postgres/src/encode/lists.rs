@@ -2,7 +2,7 @@
 //! of the elements, length, first index, elements (`array_send` in PostgreSQL's `arrayfuncs.c`).
 
 use super::{Column, PgType, Written, put_value, scalars};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::Field;

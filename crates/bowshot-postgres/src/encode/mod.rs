@@ -14,8 +14,8 @@ pub(crate) use numbers::binary_numeric;
 pub(crate) use times::{EPOCH_DAYS, EPOCH_MICROS};
 pub(crate) use types::{Kind, PgType};
 
-use crate::message::Format;
-use crate::reply::put_length;
+use crate::backend_messages::put_length;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use arrow::array::ArrayRef;
 use arrow::array::timezone::Tz;
@@ -57,7 +57,7 @@ impl Rows {
     /// For a value that PostgreSQL's type cannot hold; nothing of the row stays in the buffer then.
     pub(crate) fn data_row(&self, row: usize, formats: &[Format], out: &mut BytesMut) -> Written {
         self.framed(b'D', row, out, |out| {
-            crate::reply::put_count(out, self.columns.len());
+            crate::backend_messages::put_count(out, self.columns.len());
             for (index, column) in self.columns.iter().enumerate() {
                 let format = formats.get(index).copied().unwrap_or(Format::Text);
                 put_value(column.as_ref(), format, row, out)?;
@@ -70,7 +70,7 @@ impl Rows {
     pub(crate) fn copy_tuple(&self, row: usize, head: &[u8], out: &mut BytesMut) -> Written {
         self.framed(b'd', row, out, |out| {
             out.put_slice(head);
-            crate::reply::put_count(out, self.columns.len());
+            crate::backend_messages::put_count(out, self.columns.len());
             self.columns.iter().try_for_each(|column| put_value(column.as_ref(), Format::Binary, row, out))
         })
     }

@@ -1,7 +1,7 @@
 //! Every Arrow type in text and binary.
 
 use super::{Kind, PgType, Rows};
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use arrow::array::*;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{

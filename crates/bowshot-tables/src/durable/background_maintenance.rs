@@ -1,8 +1,8 @@
 //! The thread that looks after the data folder: what commits leave to do, and what piles up.
 
 use super::delta::{self, Logs};
+use super::optimize_vacuum::{self, Work};
 use super::persist::Persisted;
-use super::upkeep::{self, Work};
 use crate::store::{Folder, TableStore};
 use crate::{Error, Snapshot, Table};
 use parking_lot::Mutex;
@@ -184,7 +184,7 @@ impl Keeper {
         });
         for (name, (table, work)) in due.collect::<Vec<_>>() {
             self.todo.lock().tidying = (work == Work::FewRows).then_some(table);
-            let tidied = upkeep::tidy(store, &name, work);
+            let tidied = optimize_vacuum::tidy(store, &name, work);
             let mut todo = self.todo.lock();
             todo.tidying = None;
             match tidied {
@@ -248,8 +248,8 @@ impl Keeper {
     fn due(&self, table: &Table) -> Vec<Work> {
         let in_catalog = table.shared_segments().iter().any(|segment| segment.memory().is_some());
         let few_rows = in_catalog.then_some(FEW_ROWS_STAY);
-        let files = match upkeep::bytes_with_deleted_rows(table) {
-            _ if upkeep::has_many_small_files(table) => Some(Duration::ZERO),
+        let files = match optimize_vacuum::bytes_with_deleted_rows(table) {
+            _ if optimize_vacuum::has_many_small_files(table) => Some(Duration::ZERO),
             0 => None,
             bytes => {
                 let stay = DELETED_ROWS_STAY.saturating_mul(u32::try_from(bytes >> 20).unwrap_or(u32::MAX));
@@ -282,7 +282,7 @@ impl Keeper {
         for (name, table) in snapshot.tables().filter(|(_, table)| table.definition().is_durable()) {
             now.insert(table.id(), table.version());
             if before.get(&table.id()) != Some(&table.version())
-                && let Err(error) = upkeep::trim(store, folder, table)
+                && let Err(error) = optimize_vacuum::trim(store, folder, table)
             {
                 tracing::warn!(table = %name, %error, "old versions of a table are kept for now");
             }

@@ -17,7 +17,7 @@
 //! What counts is the SQLite transaction, which all commits that wait for their turn share. Before it, files are
 //! nobody's: a writer that fails removes its own, and those of a writer that was killed go at the next start. After it,
 //! the Delta log is brought up to date; what a crash leaves out is caught up from the catalog. A few rows stay in the
-//! catalog until [`upkeep`] moves them into a file, and so do the numbers of few rows that are deleted from a file.
+//! catalog until [`optimize_vacuum`] moves them into a file, and so do the numbers of few rows that are deleted from a file.
 //!
 //! Where the files are in an object store, each is copied there before the catalog may name it, and what is here is a copy
 //! ([`bucket`]).
@@ -42,17 +42,17 @@ mod disk;
 mod file;
 mod history;
 mod load;
+mod optimize_vacuum;
 mod persist;
 mod types;
-mod upkeep;
 pub mod verify;
 mod writer;
 
 pub use bucket::TablesPlace;
 pub use catalog::Opening;
 pub use history::Version;
+pub use optimize_vacuum::{Optimized, Vacuumed};
 pub use types::durable_type;
-pub use upkeep::{Optimized, Vacuumed};
 
 pub(super) use background_maintenance::Keeper;
 pub(super) use backup::remove_abandoned_holds;
@@ -63,7 +63,7 @@ pub(super) use codec::survives;
 pub(super) use disk::{Disk, make_folder, sync_folder};
 pub(super) use file::StoredFile;
 pub(super) use load::{Leftovers, Loaded, broken_in, load, notes_of};
-pub(super) use persist::{Persisted, persist};
 #[cfg(test)]
-pub(super) use upkeep::vacuum;
+pub(super) use optimize_vacuum::vacuum;
+pub(super) use persist::{Persisted, persist};
 pub(super) use writer::write_file;

@@ -3,8 +3,8 @@
 use super::banner::Served;
 use super::databases;
 use super::memory;
-use super::nodes::ServerTables;
 use super::secrets;
+use super::system_tables::ServerTables;
 use crate::config::Config;
 use crate::usage::Usage;
 use anyhow::{Context, Result, bail};

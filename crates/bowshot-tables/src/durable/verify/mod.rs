@@ -1,19 +1,19 @@
 //! Holds the catalog of a data folder, or of a backup, and its files against one another. Changes nothing.
 //!
 //! ```text
-//! catalog.rs   the catalog in itself: SQLite's own check, definitions, rows that it holds
-//! files.rs     files of rows and of models: there, of the size, footer, rows, columns, bytes
-//! log.rs       Delta logs: ours, and not ahead of the catalog
-//! extra.rs     what nobody refers to
+//! catalog.rs       the catalog in itself: SQLite's own check, definitions, rows that it holds
+//! files.rs         files of rows and of models: there, of the size, footer, rows, columns, bytes
+//! log.rs           Delta logs: ours, and not ahead of the catalog
+//! orphan_files.rs  what nobody refers to
 //! ```
 //!
 //! A fault is something that loses rows, keeps the server from starting or from answering, or deceives other readers. A
 //! remark is what the server puts right by itself.
 
 mod catalog;
-mod extra;
 mod files;
 mod log;
+mod orphan_files;
 
 use super::backup::{Hold, MANIFEST, Manifest, Stop, hashed, tables_address};
 use super::catalog::{Catalog, FILE};
@@ -94,7 +94,7 @@ pub fn verify(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> 
         Lock::Free(_lock) => {
             let mut found = examine(folder, depth, store.as_deref(), stop)?;
             if Catalog::look_into(folder).is_ok() {
-                extra::look(folder, &mut found)?;
+                orphan_files::look(folder, &mut found)?;
             }
             Ok(found)
         }
@@ -140,7 +140,7 @@ fn of_backup(folder: &Path, depth: Depth, stop: &Stop) -> Result<Found, Error> {
         faults.fault(name, problem, ANOTHER_BACKUP);
     }
     let known = |name: &str| name == MANIFEST || manifest.files.contains_key(name);
-    for name in extra::all_files(folder)?.into_iter().filter(|name| !known(name)) {
+    for name in orphan_files::all_files(folder)?.into_iter().filter(|name| !known(name)) {
         faults.fault(name, "it is not in the manifest", "move it away: it is no part of the backup");
     }
     let mut found =

@@ -1,7 +1,7 @@
 //! The messages of the server (PostgreSQL manual, "Message Formats"), written to the end of a buffer.
 
 use crate::encode::PgType;
-use crate::message::Format;
+use crate::frontend_messages::Format;
 use crate::status::Failure;
 use bowshot_api::ColumnOrigin;
 use bytes::{BufMut, BytesMut};

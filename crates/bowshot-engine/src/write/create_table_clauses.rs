@@ -3,7 +3,7 @@
 use crate::catalog::names::{Names, ident};
 use crate::write::change;
 use crate::write::columns::{self, Own};
-use crate::write::define::{check_column_name, free_name, kept_field};
+use crate::write::create_table::{check_column_name, free_name, kept_field};
 use bowshot_api::variant::has_variants;
 use bowshot_api::{Error, ErrorKind, Layout, Reason, Result};
 use bowshot_sql::CLAUSES;

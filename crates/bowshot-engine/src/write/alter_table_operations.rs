@@ -6,7 +6,7 @@ use crate::catalog::names::{Names, ident};
 use crate::error::classify;
 use crate::write::alter::{self, Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
-use crate::write::{change, constraints, define, key, parts};
+use crate::write::{change, constraints, create_table, create_table_clauses, key};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_tables::{Check, Column, EntryName};
 use datafusion::arrow::datatypes::Field;
@@ -83,7 +83,7 @@ fn alterations<'a>(
                 column_names.iter().map(dropped).collect()
             }
             AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
-                define::check_column_name(&ident(new_column_name))?;
+                create_table::check_column_name(&ident(new_column_name))?;
                 vec![Alteration::RenameColumn { from: ident(old_column_name), to: ident(new_column_name) }]
             }
             AlterTableOperation::RenameTable { table_name } => {
@@ -93,10 +93,12 @@ fn alterations<'a>(
                 vec![altered_column(ident(column_name), op, state).await?]
             }
             AlterTableOperation::AddConstraint { constraint: TableConstraint::Check(check), .. } => {
-                parts::check_holds(check)?;
+                create_table_clauses::check_holds(check)?;
                 let there = names.table(table)?;
-                let name =
-                    check.name.as_ref().map_or_else(|| define::free_name(&there.definition().checks), ident);
+                let name = check
+                    .name
+                    .as_ref()
+                    .map_or_else(|| create_table::free_name(&there.definition().checks), ident);
                 let check = Check { name, sql: check.expr.to_string(), comment: None };
                 constraints::check_all(table, &there, &check, state)?;
                 vec![Alteration::AddCheck(check)]
@@ -117,7 +119,7 @@ fn alterations<'a>(
             } => {
                 let mut changes = modified(old_name, data_type, options, state).await?;
                 if ident(old_name) != ident(new_name) {
-                    define::check_column_name(&ident(new_name))?;
+                    create_table::check_column_name(&ident(new_name))?;
                     changes.push(Alteration::RenameColumn { from: ident(old_name), to: ident(new_name) });
                 }
                 changes
@@ -140,20 +142,20 @@ fn added_key<'a>(
     async move {
         let (key, primary) = match constraint {
             TableConstraint::PrimaryKey(key) => {
-                parts::check_enforced(key.characteristics.as_ref())?;
-                (parts::named_key(key.name.as_ref(), &key.columns)?, true)
+                create_table_clauses::check_enforced(key.characteristics.as_ref())?;
+                (create_table_clauses::named_key(key.name.as_ref(), &key.columns)?, true)
             }
-            TableConstraint::Unique(key) => (parts::unique_key(key)?, false),
+            TableConstraint::Unique(key) => (create_table_clauses::unique_key(key)?, false),
             TableConstraint::ForeignKey(key) => {
-                let reference = parts::reference(key)?;
-                parts::note_referred(std::slice::from_ref(&reference), names)?;
+                let reference = create_table_clauses::reference(key)?;
+                create_table_clauses::note_referred(std::slice::from_ref(&reference), names)?;
                 return Ok(Alteration::AddReference(reference));
             }
             other => return Err(Error::unsupported(format!("ADD {other} is not supported"))),
         };
         let there = names.table(table)?;
         let kind = if primary { "primary key" } else { "unique key" };
-        parts::check_key(there.definition(), kind, &key)?;
+        create_table_clauses::check_key(there.definition(), kind, &key)?;
         key::check_rows(table, (kind, &key), &there, state).await?;
         Ok(Alteration::AddKey { key, primary })
     }
@@ -237,7 +239,7 @@ fn added<'a>(
 ) -> BoxFuture<'a, Result<(Column, Option<Computed>)>> {
     async move {
         let name = ident(&column.name);
-        define::check_column_name(&name)?;
+        create_table::check_column_name(&name)?;
         let (mut default, mut comment, mut kept) = (None, None, Vec::new());
         for option in &column.options {
             match &option.option {
@@ -278,7 +280,7 @@ fn planned_type<'a>(column: ColumnDef, state: &'a LazyState) -> BoxFuture<'a, Re
     async move {
         let mut create = change::parse_create("CREATE TABLE t (c INT)")?;
         create.columns = vec![column];
-        let schema = Box::pin(define::planned_columns(create, state)).await?;
+        let schema = Box::pin(create_table::planned_columns(create, state)).await?;
         let field = schema.fields().first().ok_or_else(|| Error::internal("a column was planned as none"))?;
         Ok(field.as_ref().clone())
     }

@@ -1,7 +1,7 @@
 //! Framing: reads the bytes of a connection message by message, and buffers what is sent. Memory grows with the bytes that
 //! have come, never by a length that a client says.
 
-use crate::message::Message;
+use crate::frontend_messages::Message;
 use crate::status::{ConnectionError, Failure, Result};
 use bowshot_api::{ClientCertificate, Limits};
 use bowshot_rowwire::connection::wait_for;

@@ -1,7 +1,7 @@
 //! Parses the binary format of COPY, in pieces of any size. Lengths are checked against the bytes that have come.
 
-use super::lines::{Fields, Record};
 use super::output::SIGNATURE;
+use super::text_format::{Fields, Record};
 use crate::status::Failure;
 use bytes::{Buf, Bytes, BytesMut};
 

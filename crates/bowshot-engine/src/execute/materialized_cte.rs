@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use bowshot_optimizer::common_subplans::{self, SharedWork};
-use bowshot_optimizer::computed_once::ComputedOnce;
 use bowshot_optimizer::estimated_rows;
 use bowshot_optimizer::fused_groups::{self, Groups, Scanned};
 use bowshot_optimizer::fused_totals;
+use bowshot_optimizer::materialized_cte::ComputedOnce;
 use bowshot_optimizer::materialized_rows::{MaterializedRows, Materializing};
 use datafusion::catalog::Session;
 use datafusion::common::runtime::SpawnedTask;
