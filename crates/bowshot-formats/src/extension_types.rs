@@ -14,7 +14,7 @@ pub const EXTENSION: &str = "ARROW:extension:name";
 /// The extension type of UUIDs, which are 16 bytes.
 pub const UUID: &str = "arrow.uuid";
 
-const PARAMETERS: &str = "ARROW:extension:metadata";
+pub(crate) const PARAMETERS: &str = "ARROW:extension:metadata";
 const JSON: &str = "arrow.json";
 
 /// The columns of a file with the extension types that its own schema has.

@@ -267,7 +267,7 @@ impl Times {
     fn unite(&mut self, other: &Self) {
         self.dates &= other.dates;
         self.times &= other.times && self.zoned == other.zoned;
-        self.unit = schema::finer(self.unit, other.unit);
+        self.unit = type_union::finer(self.unit, other.unit);
         self.fits_nanoseconds &= other.fits_nanoseconds;
     }
 
