@@ -67,6 +67,7 @@ PAIRS = {
     "signs": (one(-1, i32), one(4_000_000_000, u32), i64),
     "large_signs": (one(-1, i64), one((1 << 64) - 1, u64), d128(20, 0)),
     "integer_real": (one(16_777_217, i32), one(1.5, pa.float32()), pa.float64()),
+    "integer_text": (one(1, i64), one("x", text), None),
     "truths": (one(True, pa.bool_()), one(1, i64), None),
     "nothing": (pa.nulls(2), one([1], large_ints), large_ints),
     "struct_order": (one({"a": 1, "b": "x"}, fields(a=i32, b=text)), one({"b": "y", "a": 2}, fields(b=text, a=i64)), fields(a=i64, b=text)),

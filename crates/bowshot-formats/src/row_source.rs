@@ -35,7 +35,7 @@ pub struct PlannedFile {
     pub data: Arc<DataFile>,
     pub facts: Arc<FileFacts>,
     pub compression: Compression,
-    /// See [`named_as_in`](crate::schema::named_as_in).
+    /// The columns of the table under the names of the file, where some differ in the case of letters.
     pub named: Option<SchemaRef>,
 }
 

@@ -139,10 +139,10 @@ pub fn unite<'a>(
             if !names.insert(field.name()) {
                 return Err(Error::corrupt(path, format!("it has two columns `{}`", field.name())));
             }
+            expect_narrow(field, path)?;
             let place = *places.entry(key(field.name())).or_insert(columns.len());
             match columns.get_mut(place) {
                 None => {
-                    expect_narrow(field, path)?;
                     columns.push(Column { field: field.as_ref().clone(), path, seen: 1, floats: None });
                 }
                 Some(column) => column.add(field, path, typing)?,

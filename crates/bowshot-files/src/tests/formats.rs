@@ -2,9 +2,7 @@
 
 use super::{World, says, write, write_parquet};
 use crate::{SourceSpec, StorageOptions};
-use arrow::array::{
-    ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray,
-};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray};
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::ErrorKind;
 use std::sync::Arc;
@@ -50,28 +48,6 @@ async fn parquet_views_come_out_plain() {
     assert!(!plan.contains("CAST"), "{plan}");
     assert_eq!(world.value("select count(*) from views where v like 'a%'").await, "2");
     assert_eq!(world.value("select count(n) from views").await, "3");
-}
-
-#[tokio::test]
-async fn parquet_files_with_different_columns_are_united() {
-    let folder = tempdir().unwrap();
-    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("id", narrow)]).unwrap();
-    write_parquet(&folder.path().join("t/a.parquet"), &batch);
-    write_parquet(&folder.path().join("t/b.parquet"), &people(10, 12));
-    let world = World::named("t", &folder.path().join("t"));
-    assert_eq!(world.types("t").await, "id Int64, name Utf8");
-    assert_eq!(world.value("select sum(id) from t").await, "24");
-    assert_eq!(world.value("select count(name) || ' ' || count(*) from t").await, "2 4");
-    assert_eq!(world.value("select max(id) from t").await, "11");
-    assert_eq!(world.value("select sum(id) from t where name is null").await, "3");
-    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
-    write_parquet(&folder.path().join("t/c.parquet"), &RecordBatch::try_from_iter([("id", text)]).unwrap());
-    says(
-        &world.error("select * from t").await,
-        ErrorKind::Corrupt,
-        &["c.parquet", "a.parquet", "`id`", "Utf8"],
-    );
 }
 
 fn write_arrow(path: &std::path::Path, batches: &[RecordBatch]) {

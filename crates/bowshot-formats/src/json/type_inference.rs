@@ -4,7 +4,7 @@
 use super::cursor::{Cursor, Trouble};
 use crate::csv::values::{self, Notation, Stamp};
 use crate::digits::Digits;
-use crate::schema;
+use crate::type_union;
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use std::collections::HashMap;
 use std::sync::Arc;
