@@ -15,6 +15,7 @@ import pyarrow.flight as flight
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
 import statements  # noqa: E402
+import unions  # noqa: E402
 from cases import DIFFERENT, all_cases  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -117,6 +118,7 @@ def main():
         for case in cases:
             (folder / case.file).write_bytes(case.content)
         statements.prepare(folder)
+        unions.prepare(folder)
         with Server(folder) as server:
             read = Reader(server.grpc_tcp)
             for case in cases:
@@ -127,10 +129,10 @@ def main():
                     failed += 1
                     print(f"{case.name}: {str(error)[:600]}")
             if not only or only == "statements":
-                failures, well = statements.check(read)
-                more, also = statements.check_kept(reading, folder)
-                print("".join(f"{failure}\n" for failure in failures + more), end="")
-                passed, failed = passed + well + also, failed + len(failures) + len(more)
+                parts = [statements.check(read), statements.check_kept(reading, folder), unions.check(read)]
+                failures = [failure for part, _ in parts for failure in part]
+                print("".join(f"{failure}\n" for failure in failures), end="")
+                passed, failed = passed + sum(well for _, well in parts), failed + len(failures)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -132,13 +132,15 @@ fn file_scan(plan: &dyn ExecutionPlan) -> Option<&FileScanConfig> {
     plan.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()
 }
 
-/// Files of object stores are read here: another node may have other credentials for them, or none.
+/// Files of object stores are read here: another node may have other credentials for them, or none. So are files that have other
+/// names for columns than their table, which is known here alone.
 fn parquet_scan(plan: &dyn ExecutionPlan) -> Option<(&FileScanConfig, &ParquetSource)> {
     let config = file_scan(plan)?;
-    let is_remote = |file: &PartitionedFile| {
-        file.extension::<PlannedFile>().is_some_and(|planned| planned.data.as_remote().is_some())
+    let stays = |file: &PartitionedFile| {
+        let planned = file.extension::<PlannedFile>();
+        planned.is_some_and(|planned| planned.data.as_remote().is_some() || planned.named.is_some())
     };
-    if config.file_groups.iter().flat_map(FileGroup::iter).any(is_remote) {
+    if config.file_groups.iter().flat_map(FileGroup::iter).any(stays) {
         return None;
     }
     let named = config.file_source().downcast_ref::<NamedSource>()?;
@@ -254,8 +256,12 @@ fn whole_file(file: &PartitionedFile, opened: &[Opened]) -> Result<PartitionedFi
     let Some((data, facts)) = place.and_then(|place| opened.get(place)) else {
         return internal_err!("a scan names a file that did not come with it: {}", file.path());
     };
-    let planned =
-        PlannedFile { data: Arc::clone(data), facts: Arc::clone(facts), compression: Compression::None };
+    let planned = PlannedFile {
+        data: Arc::clone(data),
+        facts: Arc::clone(facts),
+        compression: Compression::None,
+        named: None,
+    };
     let mut whole = PartitionedFile::new_from_meta(snapshot_store::object_meta(data))
         .with_partition_values(file.partition_values.clone())
         .with_extension(planned);

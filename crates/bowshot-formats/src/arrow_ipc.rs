@@ -3,8 +3,9 @@
 use crate::batches::{Batches, Request};
 use crate::data_file::DataFile;
 use crate::file_metadata::{Detail, FileFacts};
+use crate::schema::plain_field;
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use bowshot_ipc::{Decoded, Decoder, MappedFile};
 use bowshot_object_store::Error;
 use bytes::Bytes;
@@ -159,9 +160,14 @@ impl Stream {
     }
 }
 
-/// The schema without its metadata, which belongs to the writer (pandas and others) and differs from file to file.
+/// The schema without its metadata, which belongs to the writer (pandas and others) and differs from file to file. Views are
+/// left as they lie in the file.
 fn bare(schema: &SchemaRef) -> SchemaRef {
-    Arc::new(Schema::new(schema.fields().clone()))
+    let field = |field: &FieldRef| match field.data_type() {
+        DataType::Utf8View | DataType::BinaryView => Arc::clone(field),
+        _ => plain_field(field),
+    };
+    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Fields>()))
 }
 
 /// Cuts `count` batches by a byte range as if each were as long as the others.

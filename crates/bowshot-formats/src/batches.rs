@@ -1,10 +1,9 @@
 //! What a format reader is asked for and what it gives: batches in the file's own shape, fitted to the table by name.
 
-use crate::intervals::{are_bytes_of, from_bytes};
+use crate::column_casts::cast_to;
 use crate::schema::Places;
 use crate::shared_files::SharedFiles;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use bowshot_object_store::Error;
@@ -45,22 +44,17 @@ impl Request {
     }
 
     /// Brings a batch to the wanted columns: by name, nulls for what the file lacks, casts where the table's type is wider.
-    pub fn fit(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
+    pub fn fit(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let places = Places::of(batch.schema_ref());
         let columns = self.schema.fields().iter().enumerate().map(|(place, field)| {
             match places.find(field.name(), place).map(|found| batch.column(found)) {
                 None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-                Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
-                Some(column) if are_bytes_of(column.data_type(), field.data_type()) => {
-                    from_bytes(column, field.data_type())
-                }
-                Some(column) => cast_with_options(column, field.data_type(), &strict),
+                Some(column) => cast_to(column, field.data_type()),
             }
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub const EXTENSION: &str = "ARROW:extension:name";
 pub const UUID: &str = "arrow.uuid";
 
-const PARAMETERS: &str = "ARROW:extension:metadata";
+pub(crate) const PARAMETERS: &str = "ARROW:extension:metadata";
 const JSON: &str = "arrow.json";
 
 /// The columns of a file with the extension types that its own schema has.

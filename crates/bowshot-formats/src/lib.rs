@@ -16,6 +16,7 @@
 pub mod arrow_ipc;
 pub mod avro;
 pub mod batches;
+mod column_casts;
 pub mod csv;
 pub mod data_file;
 pub mod decoded_columns;
@@ -39,5 +40,6 @@ pub mod snapshot_store;
 pub mod table_summary;
 pub mod table_version;
 mod text;
+mod type_union;
 pub mod variants;
 mod zip;

@@ -34,6 +34,8 @@ pub struct PlannedFile {
     pub data: Arc<DataFile>,
     pub facts: Arc<FileFacts>,
     pub compression: Compression,
+    /// The columns of the table under the names of the file, where some differ in the case of letters.
+    pub named: Option<SchemaRef>,
 }
 
 #[derive(Debug, Clone)]
@@ -76,10 +78,11 @@ impl FileSource for RowSource {
         _partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let file_schema = self.table_schema.file_schema();
-        let schema = Arc::new(file_schema.project(&self.projection.file_indices)?);
+        let places = self.projection.file_indices.clone();
+        let schema = Arc::new(file_schema.project(&places)?);
         let lease = Arc::clone(&self.lease);
         let (batch_size, shared) = (self.batch_size, self.shared.clone());
-        let opener = Arc::new(RowOpener { schema, batch_size, shared, _lease: lease });
+        let opener = Arc::new(RowOpener { places, schema, batch_size, shared, _lease: lease });
         ProjectionOpener::try_new(self.projection.clone(), opener, file_schema)
     }
 
@@ -118,6 +121,8 @@ impl FileSource for RowSource {
 }
 
 struct RowOpener {
+    /// Places in the table of the columns that are read.
+    places: Vec<usize>,
     schema: SchemaRef,
     batch_size: usize,
     shared: SharedFiles,
@@ -132,8 +137,10 @@ impl FileOpener for RowOpener {
         let range = file.range.as_ref().map(|range| {
             u64::try_from(range.start).unwrap_or(0)..u64::try_from(range.end).unwrap_or(u64::MAX)
         });
+        let named = planned.named.as_ref().map(|named| named.project(&self.places)).transpose()?;
+        let schema = Arc::clone(&self.schema);
         let request = Request {
-            schema: Arc::clone(&self.schema),
+            schema: named.map_or_else(|| Arc::clone(&schema), Arc::new),
             batch_size: self.batch_size,
             range,
             compression: planned.compression,
@@ -141,21 +148,26 @@ impl FileOpener for RowOpener {
         };
         Ok(async move {
             if planned.data.as_remote().is_some() {
-                return Ok(on_a_thread(planned, request));
+                return Ok(on_a_thread(planned, request, schema));
             }
-            Ok(futures::stream::iter(rows(planned, request)?).boxed())
+            Ok(futures::stream::iter(rows(planned, request, schema)?).boxed())
         }
         .boxed())
     }
 }
 
-fn rows(planned: PlannedFile, request: Request) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
+/// The batches of a file in the shape of its table, of which the request has the names that the file has.
+fn rows(
+    planned: PlannedFile,
+    request: Request,
+    schema: SchemaRef,
+) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send> {
     let mut batches = planned.facts.open(&planned.data, &request)?;
     Ok(std::iter::from_fn(move || {
         let path = planned.data.path();
         let batch = batches.next_of(path)?;
         let fit = |batch| {
-            let fit = request.fit(&batch).and_then(rows_with_one_nan);
+            let fit = request.fit(&batch, &schema).and_then(rows_with_one_nan);
             fit.map_err(|error| Error::corrupt(path, error))
         };
         Some(batch.and_then(fit).map_err(DataFusionError::from))
@@ -163,10 +175,14 @@ fn rows(planned: PlannedFile, request: Request) -> Result<impl Iterator<Item = R
 }
 
 /// The same from a thread that may wait for a network, a few batches ahead. It ends when nobody takes them any more.
-fn on_a_thread(planned: PlannedFile, request: Request) -> BoxStream<'static, Result<RecordBatch>> {
+fn on_a_thread(
+    planned: PlannedFile,
+    request: Request,
+    schema: SchemaRef,
+) -> BoxStream<'static, Result<RecordBatch>> {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let reader = tokio::task::spawn_blocking(move || {
-        let rows = match rows(planned, request) {
+        let rows = match rows(planned, request, schema) {
             Ok(rows) => rows,
             Err(error) => return drop(sender.blocking_send(Err(error))),
         };

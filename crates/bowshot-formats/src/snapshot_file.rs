@@ -3,9 +3,9 @@
 use crate::data_file::DataFile;
 use crate::file_metadata::{Detail, FileFacts};
 use crate::row_source::PlannedFile;
-use crate::schema::Places;
+use crate::schema::{Places, named_as_in};
 use crate::snapshot_store;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bowshot_object_store::file_name::Compression;
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
@@ -25,18 +25,21 @@ pub struct SnapshotFile {
     pub compression: Compression,
     pub partition_values: Vec<ScalarValue>,
     pub statistics: Arc<Statistics>,
+    named: Option<SchemaRef>,
 }
 
 impl SnapshotFile {
-    /// A file of a table whose columns in files are `file_schema`.
+    /// A file of a table whose columns in files are `file_schema`, by names in letters of any case.
     pub fn new(
         (data, facts): (Arc<DataFile>, Arc<FileFacts>),
         compression: Compression,
-        file_schema: &Schema,
+        file_schema: &SchemaRef,
         partition_values: Vec<ScalarValue>,
     ) -> Self {
-        let statistics = Arc::new(statistics(&data, &facts, file_schema, &partition_values));
-        Self { data, facts, compression, partition_values, statistics }
+        let named = named_as_in(file_schema, &facts.columns);
+        let columns = named.as_ref().unwrap_or(file_schema);
+        let statistics = Arc::new(statistics(&data, &facts, columns, &partition_values));
+        Self { data, facts, compression, partition_values, statistics, named }
     }
 
     /// A Parquet file of a table whose columns in files are `file_schema`.
@@ -46,7 +49,8 @@ impl SnapshotFile {
         file_schema: &Schema,
         partition_values: Vec<ScalarValue>,
     ) -> Self {
-        Self::new((data, facts), Compression::None, file_schema, partition_values)
+        let statistics = Arc::new(statistics(&data, &facts, file_schema, &partition_values));
+        Self { data, facts, compression: Compression::None, partition_values, statistics, named: None }
     }
 
     /// The same where only some of the rows are left.
@@ -65,6 +69,7 @@ impl SnapshotFile {
             data: Arc::clone(&self.data),
             facts: Arc::clone(&self.facts),
             compression: self.compression,
+            named: self.named.clone(),
         };
         let mut file = PartitionedFile::new_from_meta(snapshot_store::object_meta(&self.data))
             .with_partition_values(self.partition_values.clone())

@@ -112,7 +112,9 @@ impl FileRows {
     pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         let batch = self.batches.next_of(&self.path)?;
         let fitted = batch.and_then(|batch| {
-            self.request.fit(&batch).map_err(|error| FileError::corrupt(&self.path, error))
+            self.request
+                .fit(&batch, &self.request.schema)
+                .map_err(|error| FileError::corrupt(&self.path, error))
         });
         Some(fitted.map_err(self.told))
     }

@@ -2,10 +2,7 @@
 
 use super::{World, says, write, write_parquet};
 use crate::{SourceSpec, StorageOptions};
-use arrow::array::{
-    ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray, StringViewArray,
-    StructArray, UInt64Array,
-};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, StructArray};
 use arrow::datatypes::{DataType, Field};
 use bowshot_api::ErrorKind;
 use std::sync::Arc;
@@ -51,28 +48,6 @@ async fn parquet_views_come_out_plain() {
     assert!(!plan.contains("CAST"), "{plan}");
     assert_eq!(world.value("select count(*) from views where v like 'a%'").await, "2");
     assert_eq!(world.value("select count(n) from views").await, "3");
-}
-
-#[tokio::test]
-async fn parquet_files_with_different_columns_are_united() {
-    let folder = tempdir().unwrap();
-    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("id", narrow)]).unwrap();
-    write_parquet(&folder.path().join("t/a.parquet"), &batch);
-    write_parquet(&folder.path().join("t/b.parquet"), &people(10, 12));
-    let world = World::named("t", &folder.path().join("t"));
-    assert_eq!(world.types("t").await, "id Int64, name Utf8");
-    assert_eq!(world.value("select sum(id) from t").await, "24");
-    assert_eq!(world.value("select count(name) || ' ' || count(*) from t").await, "2 4");
-    assert_eq!(world.value("select max(id) from t").await, "11");
-    assert_eq!(world.value("select sum(id) from t where name is null").await, "3");
-    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
-    write_parquet(&folder.path().join("t/c.parquet"), &RecordBatch::try_from_iter([("id", text)]).unwrap());
-    says(
-        &world.error("select * from t").await,
-        ErrorKind::Corrupt,
-        &["c.parquet", "a.parquet", "`id`", "Utf8"],
-    );
 }
 
 fn write_arrow(path: &std::path::Path, batches: &[RecordBatch]) {
@@ -182,46 +157,4 @@ async fn big_endian_arrow_is_refused_as_what_it_is() {
     write(&path, stream);
     let error = World::open(&[&path]).error("select * from t").await;
     says(&error, ErrorKind::Unsupported, &["t.arrows", "big-endian"]);
-}
-
-fn one(column: ArrayRef) -> RecordBatch {
-    RecordBatch::try_from_iter([("a", column)]).unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn columns_of_several_files_have_the_type_that_holds_both() {
-    let folder = tempdir().unwrap();
-    let decimal =
-        |value: i128| Arc::new(Decimal128Array::from(vec![value]).with_precision_and_scale(5, 2).unwrap());
-    for (number, (one_column, other, types, expected)) in [
-        (
-            Arc::new(Int32Array::from(vec![7])) as ArrayRef,
-            decimal(150) as ArrayRef,
-            "a Decimal128(12, 2)",
-            "7.00 1.50",
-        ),
-        (
-            Arc::new(Int64Array::from(vec![-1])),
-            Arc::new(UInt64Array::from(vec![u64::MAX])),
-            "a Decimal128(20, 0)",
-            "18446744073709551615 -1",
-        ),
-        (
-            Arc::new(arrow::array::Date32Array::from(vec![1])),
-            Arc::new(arrow::array::TimestampSecondArray::from(vec![1])),
-            "a Timestamp(s)",
-            "1970-01-02T00:00:00 1970-01-01T00:00:01",
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let path = folder.path().join(format!("t{number}"));
-        write_parquet(&path.join("1.parquet"), &one(one_column));
-        write_parquet(&path.join("2.parquet"), &one(other));
-        let world = World::named("t", &path);
-        assert_eq!(world.types("t").await, types);
-        let sql = "select cast(max(a) as varchar) || ' ' || cast(min(a) as varchar) from t";
-        assert_eq!(world.value(sql).await, expected, "{types}");
-    }
 }

@@ -2,10 +2,7 @@
 
 use super::footers::{rewrite_footer, with_statistics};
 use super::{World, says, write_parquet};
-use arrow::array::{
-    ArrayRef, Decimal128Array, Float64Array, Int32Builder, Int64Array, Int64Builder, MapBuilder, RecordBatch,
-    StringArray, StringBuilder,
-};
+use arrow::array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use bowshot_api::ErrorKind;
 use bowshot_formats::parquet::footers::ruling_out_nothing_wrong;
@@ -189,23 +186,4 @@ async fn whole_numbers_meet_floating_point_ones_where_none_is_rounded() {
         ErrorKind::Corrupt,
         &["column `x`", "a.parquet` is Int64 of numbers", "b.parquet` it is Float64"],
     );
-}
-
-#[tokio::test]
-async fn maps_are_widened() {
-    let folder = tempdir().unwrap();
-    let mut narrow = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
-    narrow.keys().append_value("a");
-    narrow.values().append_value(1);
-    narrow.append(true).unwrap();
-    let mut wide = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
-    wide.keys().append_value("b");
-    wide.values().append_value(1 << 40);
-    wide.append(true).unwrap();
-    write_column(&folder.path().join("t/a.parquet"), Arc::new(narrow.finish()));
-    write_column(&folder.path().join("t/b.parquet"), Arc::new(wide.finish()));
-    let world = World::named("t", &folder.path().join("t"));
-    assert_eq!(world.value("select count(*) from t").await, "2");
-    let all = world.table("select x from t").await;
-    assert!(all.contains("{a: 1}") && all.contains("{b: 1099511627776}"), "{all}");
 }

@@ -4,7 +4,7 @@
 use super::cursor::{Cursor, Trouble};
 use crate::csv::values::{self, Notation, Stamp};
 use crate::digits::Digits;
-use crate::schema;
+use crate::type_union;
 use arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -263,7 +263,7 @@ impl Times {
     fn unite(&mut self, other: &Self) {
         self.dates &= other.dates;
         self.times &= other.times && self.zoned == other.zoned;
-        self.unit = schema::finer(self.unit, other.unit);
+        self.unit = type_union::finer(self.unit, other.unit);
         self.fits_nanoseconds &= other.fits_nanoseconds;
     }
 

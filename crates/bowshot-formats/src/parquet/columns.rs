@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// In the metadata of a field: why it is not read.
-const UNREAD: &str = "bowshot:unread";
+pub(crate) const UNREAD: &str = "bowshot:unread";
 const VARIANT: &str = "it has the type VARIANT without the fields of that type";
 const WIDE: &str = "its values are integers of more than 64 bits";
 

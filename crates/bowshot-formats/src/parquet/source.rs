@@ -2,15 +2,15 @@
 //! Everything but the errors and the NaN of a sign ([`bowshot_kernels::nan`]) is passed through, and nothing that was made of
 //! shared pages (`DataFile::resident`) before these are known to be unchanged.
 
+use crate::column_casts::{ColumnAdapters, are_made_here, needs_casts};
 use crate::data_file::Lease;
 use crate::decoded_columns::{ColumnPlanner, ColumnScan, Scan};
-use crate::intervals::{IntervalAdapters, are_made_here};
 use crate::parquet::encrypted;
 use crate::parquet::footers::ReaderFactory;
 use crate::row_source::PlannedFile;
 use crate::snapshot_store::SnapshotStore;
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use bowshot_kernels::nan::{has_floats, rows_with_one_nan};
 use bowshot_object_store::{Error, find_error};
@@ -21,7 +21,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource, ParquetSource};
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileOpener, FileScanConfig, FileSource, ParquetSource,
+};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::Operator;
@@ -138,11 +140,12 @@ impl FileSource for NamedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
-        let fields = self.inner.table_schema().file_schema().fields();
         // Our own files have everything as their tables have it.
-        if !self.columns.owned && fields.iter().any(|field| are_made_here(field.data_type())) {
+        if !self.columns.owned
+            && let Some(adapters) = adapters(config, self.inner.table_schema().file_schema())
+        {
             let mut config = config.clone();
-            config.expr_adapter_factory = Some(Arc::new(IntervalAdapters));
+            config.expr_adapter_factory = Some(Arc::new(adapters));
             return self.morselizer(store, &config, partition);
         }
         self.morselizer(store, config, partition)
@@ -208,6 +211,22 @@ impl FileSource for NamedSource {
         }
         Ok(self.inner.try_pushdown_projection(projection)?.map(|inner| self.wrap(inner)))
     }
+}
+
+/// What brings the columns of all files to those of the table, where DataFusion's own adapter would not.
+fn adapters(config: &FileScanConfig, table: &Schema) -> Option<ColumnAdapters> {
+    let mut casts = table.fields().iter().any(|field| are_made_here(field.data_type()));
+    let mut any_case = false;
+    let mut last: Option<&SchemaRef> = None;
+    for file in config.file_groups.iter().flat_map(FileGroup::iter) {
+        let Some(planned) = file.extension::<PlannedFile>() else { continue };
+        any_case |= planned.named.is_some();
+        // Most files share their columns with the one before.
+        let columns = &planned.facts.columns;
+        let is_known = last.replace(columns).is_some_and(|last| Arc::ptr_eq(last, columns));
+        casts |= !is_known && needs_casts(planned.named.as_deref().unwrap_or(table), columns);
+    }
+    (casts || any_case).then_some(ColumnAdapters { any_case })
 }
 
 #[derive(Debug)]
