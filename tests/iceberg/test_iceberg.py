@@ -5,7 +5,6 @@ import decimal
 import json
 import pathlib
 import shutil
-import sys
 
 import duckdb
 import duckdb_extension_avro
@@ -19,11 +18,9 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType, NestedField, StringType, StructType
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
-
-import tables  # noqa: E402
-from durable import Database  # noqa: E402
-from server import Server, wait_until  # noqa: E402
+import tables
+from durable import Database
+from server import Server, wait_until
 
 DAY = datetime.date(2024, 2, 29)
 PLAIN = Schema(
