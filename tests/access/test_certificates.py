@@ -1,14 +1,10 @@
 """Clients whose certificate says who they are: who gets in through which door, who does not, and until when."""
 
-import base64
 import contextlib
 import datetime
-import json
 import signal
 import ssl
 import subprocess
-import urllib.error
-import urllib.request
 
 import adbc_driver_flightsql.dbapi as adbc
 import psycopg
@@ -19,6 +15,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+import http_sql
 import world
 from authority import DAY, Authority, now
 from server import Server, binaries, wait_until
@@ -92,21 +89,14 @@ class Guarded:
         return rows_of(connection)
 
     def http(self, pair=None, user=None, password=None, plain=False, **headers):
-        headers |= {"content-type": "text/plain", "accept": "application/json"}
         if password:
-            headers["authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-        port = self.server.http.rsplit(":", 1)[1]
+            headers["authorization"] = http_sql.basic(user, password)
 
         def rows(sql):
-            scheme, context = ("http", None) if plain else ("https", self.context(pair))
-            request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}/v1/sql", data=sql.encode(), headers=headers)
-            try:
-                with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-                    found = json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                raise OSError(f"{error.code}: {error.read().decode()}") from None
-            found = found.get("rows", found.get("data", found)) if isinstance(found, dict) else found
-            return [tuple(str(value) for value in (row.values() if isinstance(row, dict) else row)) for row in found]
+            answer = http_sql.sql(self.server, sql, context=None if plain else self.context(pair), **headers)
+            if answer.status >= 400:
+                raise OSError(f"{answer.status}: {answer.body.decode()}")
+            return [tuple(map(str, row)) for row in answer.rows()]
 
         return rows
 
@@ -219,9 +209,7 @@ def test_required_means_required(required, door):
 def test_required_over_http_that_is_not_encrypted(required):
     with pytest.raises(OSError, match="client certificate"):
         required.http(None, "ada", PASSWORDS["ada"], plain=True)("SELECT 1")
-    port = required.server.http.rsplit(":", 1)[1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30) as answer:
-        assert answer.status == 200
+    assert http_sql.ask(required.server, "GET", "/health").status == 200
 
 
 def test_pages_of_other_sites_do_not_use_the_certificate_of_a_browser(made):

@@ -2,14 +2,13 @@
 
 import contextlib
 import ssl
-import threading
 
 import pytest
 
 import world
 from authority import Authority
 from decisions import ALLOW, PEOPLE, Decisions, deny, objects, serving
-from server import Server, wait_until
+from server import Server, together, wait_until
 from world import Refused
 
 
@@ -54,22 +53,15 @@ def test_a_service_that_is_slow_or_gone(tmp_path):
 def test_questions_at_once_are_bounded(tmp_path):
     environment = {"BOWSHOT_ACCESS_DECISION_CONNECTIONS": "3", "BOWSHOT_ACCESS_DECISION_TIMEOUT": "20s"}
     with contextlib.closing(Decisions()) as service, serving(tmp_path, service, environment) as made:
-        service.delay, service.most, failed = 0.05, 0, []
+        service.delay, service.most = 0.05, 0
 
         def ask():
-            connection = world.Flight(made.server, "ada")
-            try:
+            with world.Flight(made.server, "ada") as connection:
                 for _ in range(4):
                     assert connection.rows("SELECT id FROM people") == [("1",)]
-            except Exception as error:
-                failed.append(error)
-            finally:
-                connection.close()
 
-        threads = [threading.Thread(target=ask) for _ in range(8)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        assert not failed and service.most <= 3, (failed, service.most)
+        together(*[ask] * 8)
+        assert service.most <= 3, service.most
 
 
 def test_decisions_are_kept_for_the_very_same_question(tmp_path):

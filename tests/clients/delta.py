@@ -1,12 +1,11 @@
 """How others read a Delta table: each reader gives the rows of a folder as one Arrow table, in types that can be compared."""
 
-import pathlib
-
 import deltalake
 import duckdb
-import duckdb_extension_delta
 import polars as pl
 import pyarrow as pa
+
+import duckdb_extensions
 
 
 def by_deltalake(folder, version=None):
@@ -14,10 +13,8 @@ def by_deltalake(folder, version=None):
 
 
 def by_duckdb(folder):
-    # The extension is a package of its own: nothing is fetched while a test runs.
-    (extension,) = pathlib.Path(duckdb_extension_delta.__file__).parent.rglob("delta.duckdb_extension")
     with duckdb.connect() as connection:
-        connection.execute(f"LOAD '{extension}'")
+        duckdb_extensions.load(connection, "delta")
         return connection.execute("SELECT * FROM delta_scan(?)", [str(folder)]).to_arrow_table()
 
 

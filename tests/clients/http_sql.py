@@ -36,15 +36,17 @@ def basic(user, password):
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def connection(server):
+def connection(server, context=None):
+    """With a context of TLS, an encrypted one."""
     address = urllib.parse.urlsplit(server.http)
-    return http.client.HTTPConnection(address.hostname, address.port, timeout=20 * BUSY_FACTOR)
+    kind, more = (http.client.HTTPSConnection, {"context": context}) if context else (http.client.HTTPConnection, {})
+    return kind(address.hostname, address.port, timeout=20 * BUSY_FACTOR, **more)
 
 
-def ask(server, method, path, body=None, **headers):
+def ask(server, method, path, body=None, context=None, **headers):
     """One request on a connection of its own; `content_type` becomes `content-type`."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    with contextlib.closing(connection(server)) as client:
+    with contextlib.closing(connection(server, context)) as client:
         client.request(method, path, body, headers)
         return Answer(client.getresponse())
 

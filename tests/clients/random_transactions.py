@@ -11,7 +11,7 @@ import psycopg
 import pymysql
 
 from relay import Relay
-from durable import cursor_of, let_go
+from durable import Database, let_go
 from histories import Rows, Transaction
 
 LISTENERS = ("--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0")
@@ -70,21 +70,14 @@ class Wire:
 
 
 class Flight(Wire):
+    run, rows = Database.run, Database.rows
+
     @staticmethod
     def port_of(server):
         return server.port
 
     def open(self):
         return dbapi.connect(f"grpc+tcp://127.0.0.1:{self.proxy.port}", autocommit=self.commits_alone)
-
-    def run(self, sql):
-        with cursor_of(self.connection) as cursor:
-            cursor.execute(sql)
-
-    def rows(self, sql):
-        with cursor_of(self.connection) as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall()
 
 
 class FlightDriver(Flight):

@@ -74,43 +74,46 @@ def free_port(below=None):
 
 
 @contextlib.contextmanager
-def repeated(work, pause=0.3):
-    """Does something again and again beside a block, until the block ends: a cancel may come before what it is to end, and
-    some drivers refuse it then."""
-    ended = threading.Event()
-
-    def repeat():
-        while not ended.wait(pause):
-            with contextlib.suppress(Exception):
-                work()
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def together(*functions):
-    """Runs functions at once; the first error of any of them is ours."""
-    errors, ready = [], threading.Barrier(len(functions))
+def beside(*functions):
+    """Runs functions while a block runs. Each gets an event that ends it; the first error of any of them is ours."""
+    ended, errors = threading.Event(), []
 
     def run(function):
         try:
-            ready.wait(30)
-            function()
+            function(ended)
         except Exception as error:
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(function,)) for function in functions]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
     if errors:
         raise errors[0]
+
+
+def repeated(work, pause=0.3):
+    """Does something again and again beside a block, until the block ends: a cancel may come before what it is to end, and
+    some drivers refuse it then."""
+
+    def repeat(ended):
+        while not ended.wait(pause):
+            with contextlib.suppress(Exception):
+                work()
+
+    return beside(repeat)
+
+
+def together(*functions):
+    """Runs functions at once; the first error of any of them is ours."""
+    ready = threading.Barrier(len(functions))
+    with beside(*(lambda _, function=function: (ready.wait(30), function()) for function in functions)):
+        pass
 
 
 def clean_environment(more=None):

@@ -6,6 +6,7 @@ at most three times as long as without him.
 Runs the built server with its default limits but for time. Prints what it has found, and `N passed, N failed`."""
 
 import argparse
+import functools
 import json
 import pathlib
 import random
@@ -20,7 +21,7 @@ import types
 import hostile
 import hostile_texts
 from durable import Database
-from server import Server, users_file
+from server import Server, beside, together, users_file
 from watch import resident
 
 PROCESSES = 5
@@ -74,11 +75,7 @@ def work(uri, token, first, count, seconds):
                     done.append((kind_of(sql), time.monotonic() - began, said))
                 time.sleep(chance.uniform(0.5, 1.5))
 
-    threads = [threading.Thread(target=client, args=(first + number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*(functools.partial(client, first + number) for number in range(count)))
     json.dump(done, sys.stdout)
 
 
@@ -104,7 +101,7 @@ def percentile(times, part=0.99):
     return sorted(times)[int(len(times) * part)]
 
 
-def attack(server, token, stop, done):
+def attack(server, token, done, stop):
     """Every hostile statement, again and again, until the others are ready."""
     groups = (hostile.planning, hostile.memory, hostile.loops, hostile.statements, *hostile_texts.GROUPS)
     inputs = [(name, sql) for group in groups for name, sql in group()]
@@ -141,24 +138,18 @@ def run(minutes, clients):
                 )
             alone, wrong = load(server, tokens["ada"], clients, minutes * 60 / 4)
             failures += wrong
-            stop, done = threading.Event(), []
-            attacker = threading.Thread(target=attack, args=(server, tokens["eve"], stop, done))
-            attacker.start()
-            measured = threading.Thread(target=lambda: watch(server, stop))
-            measured.start()
-            beside, wrong = load(server, tokens["ada"], clients, minutes * 60)
+            done = []
+            with beside(functools.partial(attack, server, tokens["eve"], done), functools.partial(watch, server)):
+                attacked, wrong = load(server, tokens["ada"], clients, minutes * 60)
             failures += wrong
-            stop.set()
-            attacker.join()
-            measured.join()
             peak, during = PEAK
             server.wait_idle(15)
     limits = [said for said in failures if any(word in said for word in DOCUMENTED)]
     failures = [said for said in failures if said not in limits]
-    times = [[seconds for _, seconds in phase] for phase in (alone, beside)]
+    times = [[seconds for _, seconds in phase] for phase in (alone, attacked)]
     median, p99 = [percentile(phase, 0.5) for phase in times], [percentile(phase) for phase in times]
     print(f"alone: {len(alone)} statements, median {median[0]:.3f} s, p99 {p99[0]:.3f} s; by kind {slowest(alone)}")
-    print(f"beside {len(done)} hostile statements: {len(beside)}, median {median[1]:.3f} s, p99 {p99[1]:.3f} s; by kind {slowest(beside)}")
+    print(f"beside {len(done)} hostile statements: {len(attacked)}, median {median[1]:.3f} s, p99 {p99[1]:.3f} s; by kind {slowest(attacked)}")
     print(f"p99 {p99[1] / p99[0]:.2f} times; memory {peak >> 20} MiB in `{during}`; {len(limits)} met a limit; {len(failures)} failed")
     if p99[1] > RATIO * p99[0]:
         failures.append("too slow beside an attacker")
@@ -166,7 +157,7 @@ def run(minutes, clients):
         failures.append("too much memory")
     for failure in failures[:20]:
         print(f"FAILED {failure[:500]}")
-    print(f"{len(alone) + len(beside) - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(alone) + len(attacked) - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 

@@ -20,22 +20,6 @@ def connection(server):
         yield connection
 
 
-def test_fetch_arrow_table(cursor):
-    cursor.execute("SELECT * FROM lineitem")
-    table = cursor.fetch_arrow_table()
-    assert table.num_rows == data.LINEITEM_ROWS
-    assert table.schema.equals(data.lineitem().schema)
-    assert cursor.rowcount in (-1, data.LINEITEM_ROWS)
-
-
-def test_rows(cursor):
-    cursor.execute("SELECT n_nationkey, n_name FROM nation ORDER BY n_nationkey")
-    assert [column[0] for column in cursor.description] == ["n_nationkey", "n_name"]
-    assert cursor.fetchone() == (0, "ALGERIA")
-    assert cursor.fetchmany(2) == [(1, "ARGENTINA"), (2, "BRAZIL")]
-    assert len(cursor.fetchall()) == 22
-
-
 @pytest.mark.parametrize("name", [name for name in data.plain_types().column_names if name not in ("c_list", "c_struct")])
 def test_parameter_of_every_type_comes_back(cursor, name):
     column = data.plain_types()[name].combine_chunks()

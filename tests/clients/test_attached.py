@@ -1,16 +1,11 @@
 """DuckDB that reads this server as PostgreSQL and as MySQL (ATTACH): its extensions ask the catalogs, then copy rows."""
 
-import pathlib
-
 import duckdb
-import duckdb_extension_mysql_scanner
-import duckdb_extension_postgres_scanner
 import psycopg
 import pytest
 
+import duckdb_extensions
 from server import Server
-
-EXTENSIONS = ((duckdb_extension_postgres_scanner, "postgres_scanner"), (duckdb_extension_mysql_scanner, "mysql_scanner"))
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +23,7 @@ def served():
 @pytest.fixture
 def duck():
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    for package, name in EXTENSIONS:
-        (extension,) = pathlib.Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
-        connection.execute(f"LOAD '{extension}'")
+    duckdb_extensions.load(connection, "postgres_scanner", "mysql_scanner")
     yield connection
     connection.close()
 

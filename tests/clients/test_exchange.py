@@ -3,7 +3,6 @@ statement over a stored table."""
 
 import contextlib
 import random
-import threading
 import time
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pytest
 
 import protobuf
 from exchanges import SCHEMA, command, exchange, fails, one, open_exchange, rows, run, store_table
-from server import Server
+from server import Server, beside
 from watch import resident
 
 
@@ -73,17 +72,15 @@ def test_more_than_any_buffer_holds_goes_through(store, client):
     writer, reader = client.do_exchange(command("SELECT * FROM input WHERE a >= 0"))
     writer.begin(wide.schema)
 
-    def send():
+    def send(_):
         for _ in range(100):
             writer.write_batch(wide)
         writer.done_writing()
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    for chunk in reader:
-        count += chunk.data.num_rows
-        peak = max(peak, resident(store.process.pid))
-    sender.join()
+    with beside(send):
+        for chunk in reader:
+            count += chunk.data.num_rows
+            peak = max(peak, resident(store.process.pid))
     writer.close()
     assert count == 10_000_000
     assert peak - before < 300 << 20, (peak - before) >> 20
@@ -94,21 +91,19 @@ def test_a_client_that_does_not_read_must_wait_with_its_rows(client):
     with open_exchange(client, "SELECT * FROM input", wide.schema) as (writer, reader):
         sent = []
 
-        def send():
+        def send(_):
             for number in range(200):
                 writer.write_batch(wide)
                 sent.append(number)
             writer.done_writing()
 
-        sender = threading.Thread(target=send)
-        sender.start()
-        seen = -1
-        while seen != len(sent):
-            seen = len(sent)
-            time.sleep(0.5)
-        assert len(sent) < 150, "800 MB were taken in although nobody read"
-        assert sum(chunk.data.num_rows for chunk in reader) == 20_000_000
-        sender.join()
+        with beside(send):
+            seen = -1
+            while seen != len(sent):
+                seen = len(sent)
+                time.sleep(0.5)
+            assert len(sent) < 150, "800 MB were taken in although nobody read"
+            assert sum(chunk.data.num_rows for chunk in reader) == 20_000_000
 
 
 def test_an_answer_may_end_before_the_rows(store, client):

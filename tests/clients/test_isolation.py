@@ -5,7 +5,6 @@ BOWSHOT_TEST_ISOLATION_TRANSACTIONS (of each connection) and BOWSHOT_TEST_ISOLAT
 """
 
 import os
-import threading
 import time
 
 import adbc_driver_flightsql.dbapi as dbapi
@@ -15,7 +14,7 @@ from durable import Database, rows_of
 from histories import complaints
 from isolation import Run
 from random_transactions import LISTENERS, TABLES, WIRES, Lists, Worker, is_conflict
-from server import Server, together
+from server import Server, beside, together
 
 TRANSACTIONS = int(os.environ.get("BOWSHOT_TEST_ISOLATION_TRANSACTIONS", "60"))
 SEED = int(os.environ.get("BOWSHOT_TEST_ISOLATION_SEED", "1"))
@@ -54,25 +53,19 @@ def test_random_transactions(server, db, table):
     lists = Lists(table, [0, 1])
     db.run(*lists.create(), *lists.fill())
     workers = [Worker(server, lists, SEED, f"t{number}", wire) for number, wire in enumerate(WIRES)]
-    finished = threading.Event()
 
-    def move():
+    def move(ended):
         """Rows that move from the catalog to files, and from file to file, are the same rows."""
         with Database(server) as mover:
-            while not finished.wait(0.1):
+            while not ended.wait(0.1):
                 for name in TABLES:
                     try:
                         mover.run(f"OPTIMIZE {table}_{name}")
                     except dbapi.Error as error:
                         assert is_conflict(error), error
 
-    def work():
-        try:
-            together(*(lambda worker=worker: worker.run(TRANSACTIONS) for worker in workers))
-        finally:
-            finished.set()
-
-    together(*([work, move] if server.is_durable else [work]))
+    with beside(*([move] if server.is_durable else [])):
+        together(*(lambda worker=worker: worker.run(TRANSACTIONS) for worker in workers))
     final = lists.read(db.rows)
     done = [transaction for worker in workers for transaction in worker.done]
     assert complaints(done, final) == [], f"seed {SEED}"

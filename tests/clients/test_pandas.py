@@ -14,12 +14,6 @@ def connection(server):
         yield connection
 
 
-def test_read_sql(connection):
-    frame = pandas.read_sql("SELECT * FROM nation ORDER BY n_nationkey", connection)
-    assert list(frame.columns) == ["n_nationkey", "n_name"]
-    assert frame["n_name"].tolist() == data.NATIONS
-
-
 def test_read_sql_with_arrow_types(connection):
     frame = pandas.read_sql("SELECT * FROM plain_types", connection, dtype_backend="pyarrow")
     assert frame["c_decimal"].dtype.pyarrow_dtype == data.plain_types().schema.field("c_decimal").type

@@ -15,11 +15,6 @@ def uri(server):
     return f"flightsql://{server.host}:{server.port}?transport=tcp"
 
 
-def test_read_database_uri(uri):
-    frame = polars.read_database_uri("SELECT * FROM nation ORDER BY n_nationkey", uri, engine="adbc")
-    assert frame["n_name"].to_list() == data.NATIONS
-
-
 def test_every_plain_type(uri):
     frame = polars.read_database_uri("SELECT * FROM plain_types", uri, engine="adbc")
     assert frame.columns == data.plain_types().column_names and frame.height == 3

@@ -3,13 +3,14 @@ zones of time."""
 
 import asyncio
 import datetime
-import time
 import zoneinfo
 
 import asyncpg
 import psycopg
 import pytest
 from psycopg.types import TypeInfo
+
+from server import wait_until
 
 
 def test_cursors_with_names(address):
@@ -79,9 +80,7 @@ def test_advisory_locks_exclude_other_sessions(address):
         assert take(one, "pg_try_advisory_lock_shared(7)") is True
         assert take(one, "pg_try_advisory_lock(7)") is False
         other.close()
-        deadline = time.monotonic() + 10
-        while not take(one, "pg_try_advisory_lock(7)"):
-            assert time.monotonic() < deadline, "the lock outlived its session"
+        wait_until(lambda: take(one, "pg_try_advisory_lock(7)"), "the lock ends with its session", 10)
 
 
 NO_INDEX = ("00000", "the index has no effect: there are no indexes")

@@ -2,9 +2,9 @@
 
 import base64
 import contextlib
+import random
 import socket
 import struct
-import threading
 import time
 
 import psycopg
@@ -14,7 +14,7 @@ import pymysql
 import pytest
 
 import http_sql
-from server import BUSY_FACTOR, Server, hash_password, together, users_file, wait_until
+from server import BUSY_FACTOR, Server, beside, hash_password, together, users_file, wait_until
 from watch import resident
 
 PASSWORD = "right enough"
@@ -52,29 +52,22 @@ def gets_in(server):
 
 
 def test_guessing_keeps_nobody_else_out(users):
-    stop, refused = threading.Event(), []
+    refused = []
 
-    def guess(number):
-        while not stop.is_set():
+    def guess(ended):
+        while not ended.is_set():
             try:
-                log_in(users, "ada", f"guess {number} {time.monotonic()}")
+                log_in(users, "ada", f"guess {random.random()}")
             except Exception as error:
                 refused.append(str(error))
 
-    threads = [threading.Thread(target=guess, args=(number,)) for number in range(40)]
-    for thread in threads:
-        thread.start()
-    try:
+    with beside(*[guess] * 40):
         time.sleep(1)
         for _ in range(20):
             began = time.monotonic()
             assert log_in(users, "ben", PASSWORD)
             assert time.monotonic() - began < 5 * BUSY_FACTOR
         assert log_in(users, "ada", PASSWORD)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
     assert refused
 
 

@@ -8,7 +8,7 @@ import pyarrow.flight as flight
 import pytest
 
 from durable import Database, cursor_of
-from server import Server, users_file, wait_until
+from server import Server, beside, users_file, wait_until
 from watch import is_quiet
 
 pytestmark = pytest.mark.timed
@@ -74,12 +74,12 @@ def of_two(data_folder, tmp_path):
 
 
 def test_others_do_not_notice_that_somebody_plans(of_two):
-    (shared, tokens), stop, waits = of_two, threading.Event(), []
+    (shared, tokens), waits = of_two, []
     of_ada = {"adbc.flight.sql.authorization_header": f"Bearer {tokens['ada']}"}
 
-    def plan():
+    def plan(ended):
         with dbapi.connect(shared.grpc_tcp, db_kwargs=of_ada, autocommit=True) as connection:
-            while not stop.is_set():
+            while not ended.is_set():
                 with cursor_of(connection) as cursor:
                     try:
                         cursor.execute("SET statement_timeout_ms = 2000")
@@ -88,10 +88,7 @@ def test_others_do_not_notice_that_somebody_plans(of_two):
                     except Exception:
                         pass
 
-    threads = [threading.Thread(target=plan) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    try:
+    with beside(*[plan] * 8):
         time.sleep(0.5)
         with Database(shared, token=tokens["ben"]) as db:
             for _ in range(30):
@@ -100,10 +97,6 @@ def test_others_do_not_notice_that_somebody_plans(of_two):
                 waits.append(time.monotonic() - began)
                 status, _, _ = shared.get("/health")
                 assert status == 200
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
     waits.sort()
     assert waits[len(waits) // 2] < 0.25 and waits[-1] < 2, waits
 

@@ -11,7 +11,6 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
-import importlib
 import pathlib
 import re
 import sys
@@ -26,28 +25,22 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.flight as flight  # noqa: E402
 
 import answers  # noqa: E402
+import duckdb_extensions  # noqa: E402
 import run as tpch  # noqa: E402
 
-from nodes import Node, secret  # noqa: E402
-from server import Server, wait_until  # noqa: E402
+from nodes import cluster  # noqa: E402
+from server import Server  # noqa: E402
 
 FILES = 5  # of each table
 
 SHAPES = tomllib.loads((HERE / "shapes.toml").read_text())
 
 
-def extension(connection, name):
-    """DuckDB's extension from its package."""
-    package = importlib.import_module(f"duckdb_extension_{name}")
-    (path,) = pathlib.Path(next(iter(package.__path__))).glob(f"extensions/*/{name}.duckdb_extension")
-    connection.execute(f"LOAD '{path}'")
-
-
 def generated(name, scale, folder):
     """Tables and query texts of a benchmark: its tables as Parquet files of several row groups in a folder."""
     folder.mkdir()
     connection = duckdb.connect(str(folder / "generated.db"))
-    extension(connection, name)
+    duckdb_extensions.load(connection, name)
     connection.execute(f"CALL {'dbgen' if name == 'tpch' else 'dsdgen'}(sf={scale})")
     for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
         (rows,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -103,17 +96,7 @@ def compare(name, query, alone, nodes):
     return (wrong and wrong.replace("DuckDB", "alone")), reason
 
 
-def cluster(stack, sources, count):
-    proof = secret()
-    more = ["--set", "cluster.bytes_per_thread=1", "--set", "engine.threads=2"]
-    nodes = []
-    for _ in range(count):
-        join = [nodes[0].cluster] if nodes else []
-        nodes.append(stack.enter_context(Node(proof, join=join, more=[*more, "--set", "result_cache.memory_bytes=0"], sources=sources)))
-    seen = f'bowshot_cluster_members{{state="alive"}} {count}'
-    for node in nodes:
-        wait_until(lambda: seen in node.get("/metrics")[2], seen, 60)
-    return nodes
+SPREAD = ["--set", "cluster.bytes_per_thread=1", "--set", "engine.threads=2", "--set", "result_cache.memory_bytes=0"]
 
 
 def compared(queries, sources, arguments):
@@ -121,7 +104,7 @@ def compared(queries, sources, arguments):
     reasons = collections.Counter()
     with contextlib.ExitStack() as stack:
         alone = stack.enter_context(Server(*sources, environment={"BOWSHOT_RESULT_CACHE_MEMORY_BYTES": "0"}))
-        nodes = cluster(stack, sources, arguments.nodes)
+        nodes = stack.enter_context(cluster(arguments.nodes, more=SPREAD, sources=sources))
         chosen = {name: text for name, text in queries.items() if arguments.only in name}
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             results = pool.map(lambda item: (item[0], *compare(*item, alone, nodes)), chosen.items())

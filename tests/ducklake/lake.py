@@ -6,22 +6,17 @@ import sqlite3
 import sys
 
 import duckdb
-import duckdb_extension_ducklake
-import duckdb_extension_sqlite_scanner
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+import duckdb_extensions  # noqa: E402
 from durable import Database  # noqa: E402
 from server import Server  # noqa: E402
-
-EXTENSIONS = ((duckdb_extension_ducklake, "ducklake"), (duckdb_extension_sqlite_scanner, "sqlite_scanner"))
 
 
 def with_extensions():
     connection = duckdb.connect()
-    for package, name in EXTENSIONS:
-        (extension,) = pathlib.Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
-        connection.execute(f"LOAD '{extension}'")
+    duckdb_extensions.load(connection, "ducklake", "sqlite_scanner")
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

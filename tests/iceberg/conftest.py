@@ -40,6 +40,16 @@ def s3_tables(s3):
 
 
 @contextlib.contextmanager
+def serving_real(s3_tables, tmp_path, *sources, more="read_only = false\n"):
+    """A server that asks the store's own catalog, and may write it."""
+    _, own, environment = s3_tables
+    (tmp_path / "bowshot.toml").write_text(own + more)
+    arguments = ["--config", tmp_path / "bowshot.toml", *(word for setting in QUICK for word in ("--set", setting))]
+    with Server(*sources, arguments=arguments, environment={**stores.without_credentials(), **environment}) as server, Database(server) as database:
+        yield database
+
+
+@contextlib.contextmanager
 def serving(*sources, s3, endpoint=None, settings=QUICK, environment=None, secrets=()):
     """A server over an object store. What it writes must never hold a secret, whatever it is asked."""
     arguments = [word for setting in settings for word in ("--set", setting)]

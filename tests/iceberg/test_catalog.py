@@ -13,9 +13,8 @@ import proxy as faults
 import stores
 import tables
 from catalogs import CLIENT, PASSWORD, TOKEN, VENDED, Catalog
-from conftest import QUICK, refused, serving
-from durable import Database
-from server import Server, binaries, wait_until
+from conftest import refused, serving, serving_real
+from server import binaries, wait_until
 from test_iceberg import PLAIN, ROWS, made, sorted_rows
 from test_stores import works
 
@@ -289,21 +288,17 @@ def test_entries_that_are_wrong(tmp_path, line, says):
 
 def test_a_real_catalog(s3_tables, tmp_path):
     """SeaweedFS as the catalog and the store, pyiceberg as the writer."""
-    writer, entry, environment = s3_tables
+    writer, *_ = s3_tables
     writer.create_namespace("db")
     table = writer.create_table("db.t", schema=pa.schema([("id", pa.int64()), ("word", pa.string())]))
     rows = pa.table({"id": pa.array(range(100), pa.int64()), "word": [f"w{n % 7}" for n in range(100)]})
     table.append(rows)
-    config = tmp_path / "bowshot.toml"
-    config.write_text(entry)
-    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
-    with Server(arguments=arguments, environment={**stores.without_credentials(), **environment}) as server:
-        with Database(server) as database:
-            assert sorted_rows(database.arrow("SELECT * FROM lake.db.t")) == sorted_rows(rows)
-            table.append(rows.slice(0, 5))
-            wait_until(lambda: database.one("SELECT count(*) FROM lake.db.t") == 105, "the state that was committed")
-            table.delete("id < 5")
-            wait_until(lambda: database.one("SELECT count(*) FROM lake.db.t") == 95, "the rows that are gone")
-            first = table.history()[0].snapshot_id
-            assert database.one(f"SELECT count(*) FROM lake.db.t FOR VERSION AS OF {first}") == 100
-            assert ("db", "t") in database.rows("SELECT table_schema, table_name FROM lake.information_schema.tables")
+    with serving_real(s3_tables, tmp_path, more="") as database:
+        assert sorted_rows(database.arrow("SELECT * FROM lake.db.t")) == sorted_rows(rows)
+        table.append(rows.slice(0, 5))
+        wait_until(lambda: database.one("SELECT count(*) FROM lake.db.t") == 105, "the state that was committed")
+        table.delete("id < 5")
+        wait_until(lambda: database.one("SELECT count(*) FROM lake.db.t") == 95, "the rows that are gone")
+        first = table.history()[0].snapshot_id
+        assert database.one(f"SELECT count(*) FROM lake.db.t FOR VERSION AS OF {first}") == 100
+        assert ("db", "t") in database.rows("SELECT table_schema, table_name FROM lake.information_schema.tables")

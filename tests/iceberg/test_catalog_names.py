@@ -3,7 +3,6 @@
 import contextlib
 import time
 
-import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
 import pytest
 
@@ -21,10 +20,8 @@ TABLES = [
 SCHEMAS = ["d\tb", "db\r", "\ndb", "DB", "Db", "db ", "a\x1fb", "a.\tb", "A.b", "a.B", "a..b", ".db", "db.", ".", "..", "%64b", "x/../db"]
 
 
-class User(Database):
-    def __init__(self, server, name):
-        login = {"username": name, "password": PASSWORD}
-        self.connection = dbapi.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
+def login(server, name):
+    return Database(server, options={"username": name, "password": PASSWORD})
 
 
 @contextlib.contextmanager
@@ -33,13 +30,13 @@ def guarded(catalog, tmp_path, **more):
     config = tmp_path / "bowshot.toml"
     user = f'\n[[access.users]]\nname = "root"\npassword_hash = "{hash_password(PASSWORD)}"\nadmin = true\n'
     config.write_text(catalog.entry(places=[str(tmp_path / "warehouse")], **more) + user)
-    with Server(arguments=["--config", config], data=str(tmp_path / "data")) as server, User(server, "root") as root:
+    with Server(arguments=["--config", config], data=str(tmp_path / "data")) as server, login(server, "root") as root:
         root.run("CREATE ROLE analyst", f"CREATE USER ada PASSWORD '{PASSWORD}'", "GRANT analyst TO ada",
                  "GRANT SELECT ON CATALOG lake TO analyst")
         for table in ("lake.db.orders", 'lake."a.b".orders')[:2 if more else 1]:
             root.run(f"CREATE ROW POLICY p ON {table} FOR analyst USING (region = 'EU')",
                      f"CREATE MASK m ON {table} (ssn) FOR analyst USING (partial(0, 1))")
-        with User(server, "ada") as ada:
+        with login(server, "ada") as ada:
             yield root, ada
 
 

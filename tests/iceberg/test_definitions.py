@@ -2,7 +2,6 @@
 
 import contextlib
 
-import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
@@ -11,10 +10,9 @@ from pyiceberg.types import (
     BooleanType, DateType, DecimalType, DoubleType, IntegerType, ListType, LongType, StringType, TimestampType, TimestamptzType,
 )
 
-import stores
 import tables
 from catalogs import Catalog
-from conftest import QUICK, refused
+from conftest import refused, serving_real
 from durable import Database
 from server import Server, hash_password
 from test_catalog import asking
@@ -257,10 +255,7 @@ def test_a_statement_is_for_itself(tmp_path):
 
 
 def login(server, user):
-    database = Database.__new__(Database)
-    login = {"username": user, "password": f"{user} comes in"}
-    database.connection = dbapi.connect(server.grpc_tcp, db_kwargs=login, autocommit=True)
-    return database
+    return Database(server, options={"username": user, "password": f"{user} comes in"})
 
 
 MERGE = "MERGE INTO lake.db.t AS t USING (SELECT 1 AS id) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)"
@@ -302,11 +297,8 @@ def test_rights(tmp_path):
 
 
 def test_a_real_catalog(s3_tables, tmp_path):
-    writer, entry, environment = s3_tables
-    config = tmp_path / "bowshot.toml"
-    config.write_text(entry + "read_only = false\n")
-    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
-    with Server(arguments=arguments, environment={**stores.without_credentials(), **environment}) as server, Database(server) as database:
+    writer, *_ = s3_tables
+    with serving_real(s3_tables, tmp_path) as database:
         database.run("CREATE SCHEMA lake.defined", "CREATE TABLE lake.defined.t (id BIGINT, word VARCHAR)",
                      "INSERT INTO lake.defined.t VALUES (1, 'one'), (2, NULL)")
         assert writer.load_table("defined.t").scan().to_arrow().to_pylist() == [{"id": 1, "word": "one"}, {"id": 2, "word": None}]

@@ -3,13 +3,9 @@
 import datetime
 import decimal
 import json
-import pathlib
 import shutil
-import sys
 
 import duckdb
-import duckdb_extension_avro
-import duckdb_extension_iceberg
 import pyarrow as pa
 import pytest
 from pyiceberg.expressions import EqualTo
@@ -19,11 +15,10 @@ from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransfor
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType, NestedField, StringType, StructType
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
-
-import tables  # noqa: E402
-from durable import Database  # noqa: E402
-from server import Server, wait_until  # noqa: E402
+import duckdb_extensions
+import tables
+from durable import Database
+from server import Server, wait_until
 
 DAY = datetime.date(2024, 2, 29)
 PLAIN = Schema(
@@ -53,9 +48,7 @@ def made(folder, schema=PLAIN, rows=(ROWS,), spec=None, name="t"):
 
 def by_duckdb(folder):
     with duckdb.connect() as connection:
-        for package, name in ((duckdb_extension_avro, "avro"), (duckdb_extension_iceberg, "iceberg")):
-            (extension,) = pathlib.Path(package.__file__).parent.rglob(f"{name}.duckdb_extension")
-            connection.execute(f"LOAD '{extension}'")
+        duckdb_extensions.load(connection, "avro", "iceberg")
         connection.execute("SET TimeZone = 'UTC'")
         return connection.execute("SELECT * FROM iceberg_scan(?)", [str(tables.newest(folder))]).to_arrow_table()
 

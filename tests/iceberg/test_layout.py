@@ -2,11 +2,12 @@
 
 import datetime
 
+import pyarrow as pa
 import pytest
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 import tables
-from conftest import refused
+from conftest import refused, serving_real
 from durable import Database
 from server import Server
 from test_iceberg import ROWS, by_duckdb, folder, made, sorted_rows  # noqa: F401
@@ -112,18 +113,11 @@ def test_a_layout_is_changed_once(lake, status, is_made, said):  # noqa: F811
 
 def test_a_real_catalog(s3_tables, tmp_path):
     """What SeaweedFS's catalog takes of it, pyiceberg reads."""
-    import pyarrow as pa
-    import stores
-    from conftest import QUICK
-
-    writer, entry, environment = s3_tables
+    writer, *_ = s3_tables
     writer.create_namespace("laid")
     table = writer.create_table("laid.t", schema=pa.schema([("id", pa.int64()), ("at", pa.date32())]))
     table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "at": [datetime.date(2024, 2, 29)] * 2}))
-    config = tmp_path / "bowshot.toml"
-    config.write_text(entry + "read_only = false\n")
-    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
-    with Server(arguments=arguments, environment={**stores.without_credentials(), **environment}) as server, Database(server) as database:
+    with serving_real(s3_tables, tmp_path) as database:
         database.run("ALTER TABLE lake.laid.t ADD PARTITION FIELD day(at)", "ALTER TABLE lake.laid.t CREATE TAG v1",
                      "INSERT INTO lake.laid.t VALUES (3, DATE '2024-03-01')")
         table.refresh()

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import sys
 import zlib
 
 import pyarrow as pa
@@ -14,12 +13,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import FixedType, LongType, NestedField
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
-
-import tables  # noqa: E402
-from durable import Database  # noqa: E402
-from server import Server  # noqa: E402
-from test_iceberg import PLAIN, ROWS, changed, folder, made, served  # noqa: E402, F401
+import tables
+from durable import Database
+from server import Server
+from test_iceberg import PLAIN, ROWS, changed, folder, made, served  # noqa: F401
 
 
 def refused(place, says, **more):

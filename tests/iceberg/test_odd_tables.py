@@ -1,8 +1,6 @@
 """Tables whose schema has changed in ways that few writers make: old files have these rows, or are refused by what is amiss."""
 
 import json
-import pathlib
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,12 +11,10 @@ from pyiceberg.transforms import IdentityTransform, TruncateTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IntegerType, ListType, LongType, NestedField, StructType
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
-
-import tables  # noqa: E402
-from durable import Database  # noqa: E402
-from server import Server  # noqa: E402
-from test_iceberg import changed, folder, made  # noqa: E402, F401
+import tables
+from durable import Database
+from server import Server
+from test_iceberg import changed, folder, made  # noqa: F401
 
 ID = NestedField(1, "id", LongType())
 

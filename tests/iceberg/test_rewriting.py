@@ -7,11 +7,8 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
-import stores
 import tables
-from conftest import QUICK, refused
-from durable import Database
-from server import Server
+from conftest import refused, serving_real
 from test_iceberg import PLAIN, ROWS, by_duckdb
 from test_writing import lake  # noqa: F401
 
@@ -323,17 +320,13 @@ def test_a_table_that_keeps_its_files(lake):  # noqa: F811
 
 
 def test_a_real_catalog(s3_tables, tmp_path):
-    writer, entry, environment = s3_tables
+    writer, *_ = s3_tables
     writer.create_namespace("changed")
     schema = pa.schema([("id", pa.int64()), ("word", pa.string())])
     table = writer.create_table("changed.t", schema=schema)
     for first in (0, 50):
         table.append(pa.table({"id": range(first, first + 50), "word": [f"w{n}" for n in range(50)]}, schema))
-    config = tmp_path / "bowshot.toml"
-    config.write_text(entry + "read_only = false\n")
-    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
-    environment = {**stores.without_credentials(), **environment}
-    with Server(arguments=arguments, environment=environment) as server, Database(server) as database:
+    with serving_real(s3_tables, tmp_path) as database:
         assert count(database, "DELETE FROM lake.changed.t WHERE id < 10") == 10
         assert count(database, "UPDATE lake.changed.t SET word = 'x' WHERE id = 70") == 1
         table.refresh()

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import datetime
 import decimal
-import threading
+import functools
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +17,11 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestampType
 
-import stores
 import tables
 from catalogs import Catalog
-from conftest import QUICK, refused
+from conftest import refused, serving_real
 from durable import Database
-from server import Server, wait_until
+from server import Server, together, wait_until
 from test_catalog import asking
 from test_iceberg import PLAIN, ROWS, by_duckdb, made, sorted_rows
 
@@ -307,11 +306,7 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path):
                     for part in range(3):
                         database.run(f"INSERT INTO lake.db.t SELECT * FROM rows WHERE id % 12 = {3 * number + part}")
 
-            threads = [threading.Thread(target=several, args=(number,)) for number in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            together(*(functools.partial(several, number) for number in range(4)))
     read = tables.static(folder)
     assert sorted_rows(read.scan().to_arrow()) == sorted_rows(ROWS.cast(read.scan().to_arrow().schema))
     assert len(read.metadata.snapshots) == 12
@@ -342,24 +337,19 @@ def test_a_server_that_is_killed_before_its_commit(tmp_path):
 
 def test_a_real_catalog(s3_tables, tmp_path):
     """SeaweedFS as the catalog and the store; pyiceberg writes at the same time."""
-    writer, entry, environment = s3_tables
+    writer, *_ = s3_tables
     writer.create_namespace("written")
     schema = pa.schema([("id", pa.int64()), ("word", pa.string())])
     table = writer.create_table("written.t", schema=schema)
     rows = pa.table({"id": pa.array(range(100), pa.int64()), "word": [f"w{n % 7}" for n in range(100)]})
     pq.write_table(rows, tmp_path / "rows.parquet")
-    config = tmp_path / "bowshot.toml"
-    config.write_text(entry + "read_only = false\n")
-    arguments = ["--config", config, *(word for setting in QUICK for word in ("--set", setting))]
-    environment = {**stores.without_credentials(), **environment}
-    with Server(f"rows={tmp_path / 'rows.parquet'}", arguments=arguments, environment=environment) as server:
-        with Database(server) as database:
-            database.run("INSERT INTO lake.written.t SELECT * FROM rows")
-            table.refresh()
-            assert sorted_rows(table.scan().to_arrow()) == sorted_rows(rows.cast(table.scan().to_arrow().schema))
-            table.append(rows.slice(0, 5))
-            database.run("INSERT INTO lake.written.t VALUES (1000, 'last')")
-            assert database.one("SELECT count(*) FROM lake.written.t") == 106
-            table.refresh()
-            assert table.scan(row_filter=GreaterThan("id", 500)).to_arrow().to_pylist() == [{"id": 1000, "word": "last"}]
-            wait_until(lambda: table.scan().to_arrow().num_rows == 106, "all rows by the other reader")
+    with serving_real(s3_tables, tmp_path, f"rows={tmp_path / 'rows.parquet'}") as database:
+        database.run("INSERT INTO lake.written.t SELECT * FROM rows")
+        table.refresh()
+        assert sorted_rows(table.scan().to_arrow()) == sorted_rows(rows.cast(table.scan().to_arrow().schema))
+        table.append(rows.slice(0, 5))
+        database.run("INSERT INTO lake.written.t VALUES (1000, 'last')")
+        assert database.one("SELECT count(*) FROM lake.written.t") == 106
+        table.refresh()
+        assert table.scan(row_filter=GreaterThan("id", 500)).to_arrow().to_pylist() == [{"id": 1000, "word": "last"}]
+        wait_until(lambda: table.scan().to_arrow().num_rows == 106, "all rows by the other reader")

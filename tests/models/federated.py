@@ -5,8 +5,8 @@ digits, and after each pass over it the server gives all of them the mean of the
     python federated.py grpc+tcp://127.0.0.1:50051
 """
 
+import concurrent.futures
 import sys
-import threading
 
 import numpy
 import pyarrow as pa
@@ -96,7 +96,7 @@ def digits():
     return (x[400:], y[400:]), (x[:400], y[:400])
 
 
-def work(address, part, x, y, into):
+def work(address, part, x, y):
     """One worker, who has its part of the rows alone."""
     weights, random = beginning(), numpy.random.default_rng(10 + part)
     with flight.connect(address) as client:
@@ -104,19 +104,14 @@ def work(address, part, x, y, into):
         for _ in range(PASSES):
             weights = weights_of(room.combined(tensors(one_pass(weights, x, y, random))))
         room.leave()
-    into[part] = weights
+    return weights
 
 
 def federated(address):
     """The network that the workers have trained together."""
     (x, y), _ = digits()
-    trained = [None] * WORKERS
-    workers = [threading.Thread(target=work, args=(address, part, x[part::WORKERS], y[part::WORKERS], trained)) for part in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return trained
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(lambda part: work(address, part, x[part::WORKERS], y[part::WORKERS]), range(WORKERS)))
 
 
 def alone():

@@ -1,5 +1,6 @@
 """Rooms: workers exchange tensors in rounds; late, lost and malicious members."""
 
+import functools
 import threading
 
 import numpy
@@ -9,6 +10,7 @@ import pytest
 
 import federated
 from federated import Room, tensors, weights_of
+from server import together
 
 
 @pytest.fixture
@@ -41,11 +43,7 @@ class Members:
             except Exception as error:
                 got[at] = str(error)
 
-        threads = [threading.Thread(target=send, args=(at,)) for at in range(len(given)) if given[at] is not None]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(*(functools.partial(send, at) for at in range(len(given)) if given[at] is not None))
         return got
 
     def __enter__(self):
@@ -75,9 +73,7 @@ def test_weighted_mean_keeps_types(served, name):
             got[at] = room.combined(rows[at])
             room.leave()
 
-    threads = [threading.Thread(target=member, args=(at,)) for at in (0, 1)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
+    together(lambda: member(0), lambda: member(1))
     for batch in got:
         assert batch.to_pylist() == [{"t": [4.0, 5.0], "x": 7.0}] and batch.schema.types == schema.types[:2]
 
@@ -163,7 +159,7 @@ def test_no_one_takes_all_rooms(served, name):
 def test_federated_digits(served):
     """As good as training on all rows."""
     test = federated.digits()[1]
-    together = federated.federated(served.server.grpc_tcp)
-    assert all((network["hidden"] == together[0]["hidden"]).all() for network in together)
+    trained = federated.federated(served.server.grpc_tcp)
+    assert all((network["hidden"] == trained[0]["hidden"]).all() for network in trained)
     apart = federated.accuracy(federated.alone(), *test)
-    assert apart > 0.93 and federated.accuracy(together[0], *test) >= apart - 0.02
+    assert apart > 0.93 and federated.accuracy(trained[0], *test) >= apart - 0.02

@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import threading
 import time
 
 import deltalake
@@ -18,7 +17,7 @@ from backups import Rounds
 from durable import Database, contents, rows_of
 from faults import WRITE, Faults, compile_into
 from program import LIGHTGBM, TOKEN, admin, backup, bowshot, refused, restore, verify
-from server import BUSY_FACTOR, Server, binaries, clean_environment, wait_until
+from server import BUSY_FACTOR, Server, beside, binaries, clean_environment, wait_until
 
 
 
@@ -271,11 +270,11 @@ def test_the_start_of_a_server_clears_up_too(tmp_path):
 
 def test_vacuum_and_drop_wait_for_nobody_and_lose_nothing(tmp_path):
     """Tables come and go, and versions are forgotten, as fast as they can while backups are taken."""
-    data, ended = tmp_path / "data", threading.Event()
+    data = tmp_path / "data"
     with Server(data=data) as server:
         filled(server, 20_000)
 
-        def churn():
+        def churn(ended):
             with Database(server) as database:
                 number = 0
                 while not ended.is_set():
@@ -283,18 +282,13 @@ def test_vacuum_and_drop_wait_for_nobody_and_lose_nothing(tmp_path):
                     database.ingest(name, rows_for(6_000))
                     database.run(f"DELETE FROM {name} WHERE n % 2 = 0", f"VACUUM {name} RETAIN 0 HOURS", f"DROP TABLE {name}")
 
-        thread = threading.Thread(target=churn)
-        thread.start()
-        try:
+        with beside(churn):
             began = time.monotonic()
             for number in range(12):
                 backup(data, tmp_path / f"b{number}")
                 assert verify(tmp_path / f"b{number}", "--deep")["faults"] == []
                 assert verify(data)["faults"] == [], "the server's own folder, as it runs"
             assert time.monotonic() - began < 60 * BUSY_FACTOR
-        finally:
-            ended.set()
-            thread.join()
 
 
 def test_under_load_a_backup_is_of_one_moment(tmp_path):

@@ -4,11 +4,11 @@ import hashlib
 import json
 import pathlib
 import signal
-import urllib.request
 
 import psycopg
 import pytest
 
+import http_sql
 from server import Server, wait_until
 
 
@@ -28,10 +28,10 @@ def slow(file):
 
 
 def over_http(server, sql, token=None, **options):
-    headers = {"content-type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
-    request = urllib.request.Request(f"{server.http}/v1/sql", json.dumps({"sql": sql, "options": options}).encode(), headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.read().decode()
+    headers = {"content_type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
+    answer = http_sql.ask(server, "POST", "/v1/sql", json.dumps({"sql": sql, "options": options}), **headers)
+    assert answer.status == 200, answer.body
+    return answer.body.decode()
 
 
 def postgres(server):

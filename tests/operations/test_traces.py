@@ -5,7 +5,6 @@ import json
 import secrets
 import socket
 import time
-import urllib.request
 
 import grpc
 import mysql.connector
@@ -16,6 +15,7 @@ import pymysql
 import pytest
 
 import http_sql
+import protobuf
 from certificates import key_pair
 from collector import Collector
 from durable import Database
@@ -51,17 +51,13 @@ def over_http(server, sql, parent=None):
 def over_flight(server, sql, parent):
     options = flight.FlightCallOptions(headers=[(b"traceparent", parent.encode())])
     with flight.connect(server.grpc_tcp) as client:
-        # CommandStatementQuery of Flight SQL, packed into Any: its text is field 1.
-        text = sql.encode()
-        command = b"\n" + bytes([len(text)]) + text
-        kind = b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
-        packed = b"\n" + bytes([len(kind)]) + kind + b"\x12" + bytes([len(command)]) + command
-        info = client.get_flight_info(flight.FlightDescriptor.for_command(packed), options)
+        command = protobuf.any_of("CommandStatementQuery", protobuf.field(1, sql))
+        info = client.get_flight_info(flight.FlightDescriptor.for_command(command), options)
         return client.do_get(info.endpoints[0].ticket, options).read_all()
 
 
 def postgres(server):
-    return psycopg.connect(f"host=127.0.0.1 port={server.pg_port} user=anonymous dbname=bowshot", autocommit=True)
+    return psycopg.connect(**server.postgres(user="anonymous"), autocommit=True)
 
 
 def over_postgres(server, sql, parent):
@@ -147,12 +143,8 @@ def test_the_road_of_a_query_is_one_tree_below_its_caller(collector, server, doo
 
 def test_statements_have_the_tag_of_their_session(collector, server):
     trace, _, parent = name_of_a_caller()
-    request = urllib.request.Request(
-        f"{server.http}/v1/sql", json.dumps({"sql": SQL, "options": {"query_tag": "nightly"}}).encode(),
-        {"content-type": "application/json", "traceparent": parent},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        answer.read()
+    body = json.dumps({"sql": SQL, "options": {"query_tag": "nightly"}})
+    assert http_sql.ask(server, "POST", "/v1/sql", body, content_type="application/json", traceparent=parent).status == 200
     collector.of(trace, ROAD)
     tags = [span.attributes.get("bowshot.query_tag") for span in collector.taken() if span.trace == trace and span.name == "statement"]
     assert tags and set(tags) == {"nightly"}

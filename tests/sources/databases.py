@@ -13,13 +13,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
 from durable import Database, refused  # noqa: E402
-from server import Server, free_port, wait_until  # noqa: E402
+from server import Server, free_port, together, wait_until  # noqa: E402
 
 # A word that must never be seen again.
 PASSWORD = "kept s3cret' of%the tests"
@@ -360,7 +359,6 @@ def six_at_once(server, sql):
         with Database(server) as database:
             answers.append(database.rows(sql))
 
-    asking = [threading.Thread(target=ask) for _ in range(6)]
-    taken = seconds_of(lambda: [[thread.start() for thread in asking], [thread.join() for thread in asking]])
+    taken = seconds_of(lambda: together(*[ask] * 6))
     assert server.rows("SELECT connections FROM system.databases")[0][0] <= 2
     return answers, taken

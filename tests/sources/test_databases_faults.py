@@ -10,7 +10,7 @@ import databases
 import nodes
 from databases import Reader, Source, driver, eventually, seconds_of, six_at_once
 from durable import Database
-from server import BUSY_FACTOR
+from server import BUSY_FACTOR, beside
 
 
 def test_a_database_that_is_not_there_fails_its_own_tables_alone(folder, sources):
@@ -55,28 +55,19 @@ def large(postgres):
 def test_large_tables_are_read_over_several_connections_at_one_moment(reader, postgres, large):
     shown = reader.explained("SELECT sum(v) FROM pg.public.large")
     assert "parts=" in shown and '"id" <' in shown, shown
-    stop, failures = threading.Event(), []
 
-    def change():
+    def change(ended):
         """Every transaction keeps the sum and moves rows from one range into another."""
         with postgres.connect() as connection, connection.cursor() as cursor:
             number = 0
-            while not stop.is_set():
+            while not ended.is_set():
                 number += 1
                 cursor.execute(f"UPDATE large SET id = CASE WHEN id = {number} THEN {number + 1000000} ELSE id - 1000000 END "
                                f"WHERE id IN ({number}, {number + 1000000 - 1})")
 
-    changing = threading.Thread(target=change)
-    changing.start()
-    try:
+    with beside(change):
         for _ in range(5):
-            rows = reader.rows("SELECT count(*), sum(v), count(DISTINCT t) FROM pg.public.large")
-            if rows != [(250_000, 124_875_000, 250_000)]:
-                failures.append(rows)
-    finally:
-        stop.set()
-        changing.join()
-    assert not failures
+            assert reader.rows("SELECT count(*), sum(v), count(DISTINCT t) FROM pg.public.large") == [(250_000, 124_875_000, 250_000)]
     assert reader.rows("SELECT count(*) FROM pg.public.large WHERE v = 7") == [(250,)]
 
 

@@ -14,7 +14,7 @@ import kept
 from durable import Database, start_that_fails
 from kept import identity, numbers, rows, settled, vacuumed
 from program import bowshot
-from server import wait_until
+from server import beside, wait_until
 
 
 @pytest.fixture
@@ -273,11 +273,10 @@ def test_copies_take_no_more_room_than_they_may(place):
         database.ingest("t", numbers(0, 100_000))
         for step in range(1, 10):
             database.ingest("t", numbers(step * 100_000, (step + 1) * 100_000), mode="append")
-        stop = threading.Event()
 
-        def ask():
+        def ask(ended):
             with Database(server) as own:
-                while not stop.is_set():
+                while not ended.is_set():
                     for sql, answer in (("SELECT count(*) FROM t", 1_000_000), ("SELECT count(note) FROM t", 923_076),
                                         ("SELECT max(id) FROM t WHERE value = 999", 999_333)):
                         try:
@@ -287,13 +286,8 @@ def test_copies_take_no_more_room_than_they_may(place):
                         if found != answer:
                             mistakes.append((sql, found))
 
-        readers = [threading.Thread(target=ask) for _ in range(3)]
-        for reader in readers:
-            reader.start()
-        wait_until(lambda: sum(path.stat().st_size for path in place.copies()) <= 1 << 20, "few copies", 30)
-        database.run("UPDATE t SET value = value WHERE id < 300000")
-        wait_until(lambda: sum(path.stat().st_size for path in place.copies()) <= 1 << 20, "few copies again", 30)
-        stop.set()
-        for reader in readers:
-            reader.join()
+        with beside(*[ask] * 3):
+            wait_until(lambda: sum(path.stat().st_size for path in place.copies()) <= 1 << 20, "few copies", 30)
+            database.run("UPDATE t SET value = value WHERE id < 300000")
+            wait_until(lambda: sum(path.stat().st_size for path in place.copies()) <= 1 << 20, "few copies again", 30)
         assert mistakes == []

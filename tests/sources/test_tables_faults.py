@@ -2,7 +2,6 @@
 they can, nothing is half written, and afterwards everything is as it was told."""
 
 import signal
-import threading
 import time
 
 import pytest
@@ -11,7 +10,7 @@ import kept
 import proxy as faults
 from durable import Database
 from kept import identity, numbers, rows, settled, vacuumed
-from server import BUSY_FACTOR, wait_until
+from server import BUSY_FACTOR, beside, wait_until
 
 
 @pytest.fixture
@@ -189,18 +188,13 @@ def test_nobody_waits_for_a_store_that_hangs(place, proxy):
         server.database.ingest("t", numbers(0, 10_000))
         settled(place, server.database)
         proxy.fault = faults.late(6)
-        waiting = [threading.Thread(target=takes, args=(server_of(server), numbers(20_000, 40_000))) for _ in range(3)]
-        for one in waiting:
-            one.start()
-        with Database(server) as own:
+        with beside(*[lambda _: takes(server_of(server), numbers(20_000, 40_000))] * 3), Database(server) as own:
             for step in range(10):
                 began = time.monotonic()
                 own.run(f"INSERT INTO t VALUES ({-step - 1}, 1, 'few')")
                 assert own.one("SELECT count(*) FROM t WHERE id < 0") == step + 1
                 assert time.monotonic() - began < 6, "a statement of few rows waits for the store"
-        all_up(proxy)
-        for one in waiting:
-            one.join()
+            all_up(proxy)
         assert len(rows(server.database)) >= 10_010
         assert identity(server.database, "t")
 

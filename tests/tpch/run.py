@@ -9,7 +9,6 @@ query, times as information only, and `N passed, N failed`.
 
 import argparse
 import contextlib
-import importlib
 import os
 import pathlib
 import subprocess
@@ -25,6 +24,7 @@ import answers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
+import duckdb_extensions  # noqa: E402
 from server import Server, binaries  # noqa: E402
 
 CACHE = pathlib.Path(os.environ.get("BOWSHOT_CACHE", pathlib.Path.home() / ".cache" / "bowshot"))
@@ -47,9 +47,7 @@ def make_data(scale: float) -> pathlib.Path:
 def reference(data: pathlib.Path) -> tuple:
     """DuckDB over the same files, and the query texts."""
     connection = duckdb.connect()
-    package = importlib.import_module("duckdb_extension_tpch")
-    (extension,) = pathlib.Path(next(iter(package.__path__))).glob("extensions/*/tpch.duckdb_extension")
-    connection.execute(f"LOAD '{extension}'")
+    duckdb_extensions.load(connection, "tpch")
     queries = dict(connection.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
     for name in TABLES:
         connection.execute(f"CREATE VIEW {name} AS FROM read_parquet('{data / name}/*.parquet')")

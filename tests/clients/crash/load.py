@@ -4,7 +4,7 @@ numbers, so that a seed gives the same statements; only how far each thread gets
 import adbc_driver_flightsql.dbapi as dbapi
 import pyarrow as pa
 
-from durable import cursor_of, let_go
+from durable import Database, cursor_of
 
 from .ledger import ABSENT
 
@@ -32,7 +32,7 @@ class Gone(Exception):
     """The server was killed; the thread ends."""
 
 
-class Client:
+class Client(Database):
     """One connection of one thread; writes what it does into the ledger."""
 
     def __init__(self, server, name, ledger, killed, autocommit=True):
@@ -43,18 +43,6 @@ class Client:
     def reconnect(self):
         self.close()
         self.connection = self.open()
-
-    def close(self):
-        let_go(self.connection)
-
-    def run(self, sql):
-        with cursor_of(self.connection) as cursor:
-            cursor.execute(sql)
-
-    def rows(self, sql):
-        with cursor_of(self.connection) as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall()
 
     def write(self, key, what, change, action):
         """Does `action`, which changes the thing `key` from a state to `change(state)`. True if it was acknowledged,
