@@ -3,9 +3,8 @@
 use crate::batches::{Batches, Request};
 use crate::data_file::DataFile;
 use crate::file_metadata::{Detail, FileFacts};
-use crate::schema::plain_field;
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use bowshot_ipc::{Decoded, Decoder, MappedFile};
 use bowshot_object_store::Error;
 use bytes::Bytes;
@@ -160,14 +159,9 @@ impl Stream {
     }
 }
 
-/// The schema without its metadata, which belongs to the writer (pandas and others) and differs from file to file. Views are
-/// left as they lie in the file.
+/// The schema without its metadata, which belongs to the writer (pandas and others) and differs from file to file.
 fn bare(schema: &SchemaRef) -> SchemaRef {
-    let field = |field: &FieldRef| match field.data_type() {
-        DataType::Utf8View | DataType::BinaryView => Arc::clone(field),
-        _ => plain_field(field),
-    };
-    Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Fields>()))
+    Arc::new(Schema::new(schema.fields().clone()))
 }
 
 /// Cuts `count` batches by a byte range as if each were as long as the others.

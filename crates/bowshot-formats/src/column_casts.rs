@@ -187,13 +187,13 @@ struct ColumnAdapter {
 
 impl PhysicalExprAdapter for ColumnAdapter {
     fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
-        let named = expr.transform_up(|node| Ok(self.named(node))).data()?;
+        let named = expr.transform_up(|node| Ok(self.rename(node))).data()?;
         self.stock.rewrite(named)?.transform_up(|node| Ok(self.cast(node))).data()
     }
 }
 
 impl ColumnAdapter {
-    fn named(&self, node: Arc<dyn PhysicalExpr>) -> Transformed<Arc<dyn PhysicalExpr>> {
+    fn rename(&self, node: Arc<dyn PhysicalExpr>) -> Transformed<Arc<dyn PhysicalExpr>> {
         let column = node.downcast_ref::<Column>();
         let place = column.and_then(|column| self.table.index_of(column.name()).ok());
         let name = place.and_then(|place| self.named.fields().get(place)).map(|field| field.name());

@@ -19,7 +19,7 @@ pub fn plain(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-pub(crate) fn plain_field(field: &FieldRef) -> FieldRef {
+fn plain_field(field: &FieldRef) -> FieldRef {
     let plain = plain_type(field.data_type());
     if &plain == field.data_type() {
         return Arc::clone(field);
@@ -34,7 +34,7 @@ pub(crate) fn plain_type(data_type: &DataType) -> DataType {
         DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
         // Of months alone, or of days and milliseconds: not every client reads those.
         DataType::Interval(_) => INTERVAL,
-        // Sums of them wrap around within so few digits.
+        // Averages of them overflow within so few digits.
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
             DataType::Decimal128(*precision, *scale)
         }

@@ -149,6 +149,10 @@ impl AggregateUDFImpl for Sum {
                 of if of.is_signed_integer() => DataType::Int64,
                 of if of.is_unsigned_integer() => DataType::UInt64,
                 of if of.is_floating() => DataType::Float64,
+                // DataFusion's sum of them has as few bits, and wraps around.
+                DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+                    DataType::Decimal128(*precision, *scale)
+                }
                 of if of.is_decimal() => of.clone(),
                 DataType::Duration(_) | DataType::Interval(_) => of.clone(),
                 DataType::Dictionary(_, values) => added(values)?,
