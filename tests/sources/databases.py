@@ -15,7 +15,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
 from durable import Database, refused  # noqa: E402
-from postgres_server import PostgresServer  # noqa: E402
+from postgres_server import PostgresServer, installed  # noqa: E402
 from server import Server, free_port, together, wait_until  # noqa: E402
 
 # A word that must never be seen again.
@@ -47,7 +47,8 @@ class Postgres(PostgresServer):
     RULES = "local all all trust\nhost all owner 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
     def __init__(self):
-        super().__init__(user="owner", port=free_port(), rules=self.RULES)
+        # Not the embedded one, which lacks XML.
+        super().__init__(user="owner", port=free_port(), rules=self.RULES, programs=installed())
 
     @property
     def uri(self):
