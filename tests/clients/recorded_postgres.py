@@ -11,11 +11,11 @@ Texts are one to a line: `S` for the simple protocol, `X` for the extended one, 
 """
 
 import re
-import sys
 import tomllib
 
 from psycopg import pq
 
+from postgres_server import PostgresServer
 from recordings import FOLDER, MOST_ROWS, Recording, Statement
 
 TEXTS = [FOLDER / "postgres.txt", FOLDER / "postgres-known.txt"]
@@ -172,14 +172,11 @@ def of_bowshot():
 
 def of_postgres():
     """PostgreSQL's answers."""
-    sys.path.insert(0, str(FOLDER.parents[1] / "sql"))
-    import engines
-
-    cluster = engines.Cluster()
+    cluster = PostgresServer()
     try:
-        with cluster.connect("postgres") as connection:
+        with cluster.by_socket("postgres") as connection:
             connection.execute("CREATE DATABASE bowshot")
-        with cluster.connect("bowshot") as connection:
+        with cluster.by_socket("bowshot") as connection:
             for text in LIKE_BOWSHOT:
                 connection.execute(text)
         replay = Replay(f"host={cluster.folder} user=anonymous dbname=bowshot")

@@ -4,12 +4,9 @@ import ctypes.util
 import datetime
 import decimal
 import importlib.util
-import os
 import pathlib
 import random
-import shutil
 import sqlite3
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -18,6 +15,7 @@ import time
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("clients", "cluster")]
 
 from durable import Database, refused  # noqa: E402
+from postgres_server import PostgresServer, installed  # noqa: E402
 from server import Server, free_port, together, wait_until  # noqa: E402
 
 # A word that must never be seen again.
@@ -43,36 +41,14 @@ def python_library():
     return found
 
 
-class Postgres:
-    """A cluster of its own, with a user who has a password and one who has none."""
+class Postgres(PostgresServer):
+    """With a user who has a password and one who has none."""
+
+    RULES = "local all all trust\nhost all owner 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
 
     def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-pg-"))
-        self.port = free_port()
-        folders = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-        self.programs = folders[-1]
-        self.owner = "postgres" if os.geteuid() == 0 else None
-        if self.owner:
-            shutil.chown(self.folder, self.owner)
-        self.folder.chmod(0o755)
-        words = ("--pgdata", self.folder / "data", "--username", "owner", "--auth", "trust", "--encoding", "UTF8",
-                 "--locale", "C.UTF-8", "--no-sync")
-        self.program("initdb", *words)
-        rules = "local all all trust\nhost all owner 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-        (self.folder / "data" / "pg_hba.conf").write_text(rules)
-        self.start()
-
-    def program(self, name, *words):
-        done = subprocess.run([self.programs / name, *map(str, words)], user=self.owner, cwd="/", capture_output=True, text=True,
-                              timeout=240)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def start(self):
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60"
-        self.program("pg_ctl", "-D", self.folder / "data", "-o", options, "-l", self.folder / "log", "-w", "start")
-
-    def stop(self, how="fast"):
-        self.program("pg_ctl", "-D", self.folder / "data", "-m", how, "-w", "stop")
+        # Not the embedded one, which lacks XML.
+        super().__init__(user="owner", port=free_port(), rules=self.RULES, programs=installed())
 
     @property
     def uri(self):
@@ -92,12 +68,6 @@ class Postgres:
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute(sql)
             return cursor.fetchall()
-
-    def close(self):
-        try:
-            self.stop("immediate")
-        finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def text(value):

@@ -1,5 +1,6 @@
 """Tables of other databases: faults on the way, many connections, several nodes."""
 
+import signal
 import threading
 import time
 
@@ -102,7 +103,7 @@ def test_a_database_that_is_killed_while_it_is_read(folder, sources):
             asking = threading.Thread(target=lambda: words.append(server.refused("SELECT sum(a) FROM pg.public.endless", Database(server))))
             asking.start()
             time.sleep(1)
-            cluster.stop("immediate")
+            cluster.stop(signal.SIGQUIT)
             asking.join(20 * BUSY_FACTOR)
             assert words and "`pg`" in words[0], words
             assert "cannot be reached" in server.refused("SELECT sum(a) FROM pg.public.t")

