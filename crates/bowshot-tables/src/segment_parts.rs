@@ -107,8 +107,13 @@ impl Parts {
                 Some(below) => below.rows_beyond(origins),
                 None => vec![true; part.stored],
             };
-            let left = rows.into_iter().enumerate().filter(|(row, _)| !part.deleted.contains(*row));
-            all.extend(left.map(|(_, is_new)| is_new));
+            if part.deleted.is_empty() {
+                all.extend(rows);
+                continue;
+            }
+            let mut deleted = part.deleted.numbers().peekable();
+            let left = rows.into_iter().zip(0..).filter(|(_, row)| deleted.next_if_eq(row).is_none());
+            all.extend(left.map(|(is_new, _)| is_new));
         }
         all
     }

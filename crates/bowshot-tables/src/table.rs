@@ -283,11 +283,17 @@ impl Table {
 
     /// Whether no row at these addresses of an earlier state has changed since. Moved rows are found again, within limits.
     pub fn has_rows_at(&self, addresses: &[u64], earlier: &Self) -> bool {
+        // The segments that may have rows of an earlier one: looking through what each was made of takes time.
+        let mut holders: HashMap<u64, Vec<&Arc<Segment>>> = HashMap::new();
         addresses.iter().all(|address| {
             let (position, row) = split(*address);
             let before = usize::try_from(position).ok().and_then(|at| earlier.segments.get(at));
             before.is_some_and(|before| {
-                self.segments.iter().any(|now| {
+                let may_have = |now: &&Arc<Segment>| now.is_stored_with(before) || now.is_made_of(before);
+                let there = holders
+                    .entry(position)
+                    .or_insert_with(|| self.segments.iter().filter(may_have).collect());
+                there.iter().any(|now| {
                     let place = now.place_of_row(before, row as u32);
                     place.is_some_and(|place| !now.deleted().contains(place as usize))
                 })

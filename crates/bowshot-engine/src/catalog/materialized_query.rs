@@ -31,7 +31,7 @@ pub(crate) async fn query(view: &Materialized, visible: &Visible) -> Result<Logi
         columns: Vec::new(),
         comment: None,
     };
-    visible.without_own().view_plan(&view).await.map_err(classify)
+    visible.without_own().query_plan(&view).await.map_err(classify)
 }
 
 /// What the rows of a view's query are in a session of these options, as a digest: the plan, in which views and functions are what

@@ -29,8 +29,24 @@ impl Visible {
         Ok(Arc::new(ViewTable::new(plan, Some(view.sql.clone()))))
     }
 
-    /// A view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
+    /// A view with the names of its columns.
+    ///
+    /// # Errors
+    /// From planning, and where two columns have one name.
     pub(crate) async fn view_plan(&self, view: &View) -> Result<LogicalPlan> {
+        let plan = self.query_plan(view).await?;
+        if view.columns.is_empty() {
+            plan::without_marks(plan).map_err(|error| DataFusionError::External(Box::new(error)))
+        } else {
+            plan::renamed(plan, &view.columns)
+        }
+    }
+
+    /// The query of a view is planned in the snapshot of the statement, with the names that were the defaults where it was made.
+    ///
+    /// # Errors
+    /// From planning.
+    pub(crate) async fn query_plan(&self, view: &View) -> Result<LogicalPlan> {
         if self.depth >= MAX_VIEW_DEPTH {
             return Err(DataFusionError::Plan(format!(
                 "views are nested deeper than {MAX_VIEW_DEPTH}, or in a circle"
@@ -63,12 +79,8 @@ impl Visible {
         Box::pin(functions::check(bodies, &inner)).await.map_err(external)?;
         group_keys::add(&mut statement, &inner.names_of_view(view), &inner);
         let plan = Box::pin(plan::logical(&state, statement)).await?;
-        check_readable(&plan).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        if view.columns.is_empty() {
-            plan::without_marks(plan).map_err(external)
-        } else {
-            plan::renamed(plan, &view.columns)
-        }
+        check_readable(&plan).map_err(external)?;
+        Ok(plan)
     }
 
     fn names_of_view(&self, view: &View) -> Names {

@@ -11,7 +11,8 @@ use crate::execute::row_balance::{self, BALANCE};
 use crate::write::change::ADDRESS;
 use crate::write::merge::{ACT, PUT, TAKE};
 use bowshot_tables::{Definition, Table};
-use bowshot_types::storage_type;
+use bowshot_types::{Declared, storage_type};
+use datafusion::arrow::datatypes::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
@@ -21,9 +22,9 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// Changed rows of a table from which on a full refresh is cheaper: as many as this,
+/// Changed rows from which on a full refresh is cheaper: as many as this,
 const MANY_CHANGES: u64 = 10_000;
-/// and more than this part of the table. Rows that OPTIMIZE has moved count: they are compared to find that they are the same.
+/// and more than this part of the tables. Rows that OPTIMIZE has moved count: they are compared to find that they are the same.
 const MANY_PART: u64 = 8;
 
 /// Names of the relations in the plans.
@@ -60,12 +61,6 @@ impl Source {
         self.came.rows() > 0 || self.went.rows() > 0
     }
 
-    /// Whether so many rows came and went that they cost more than all rows of the table.
-    fn has_many_changes(&self) -> bool {
-        let changed = self.came.rows() + self.went.rows();
-        changed >= MANY_CHANGES && changed > self.now.rows() / MANY_PART
-    }
-
     /// The change from now to before.
     fn undone(&self) -> Self {
         Self {
@@ -78,7 +73,7 @@ impl Source {
 
     /// The rows that came. Rows that were moved did not, where they can be counted by all their columns.
     fn more(&self, scan: &TableScan) -> Result<Option<LogicalPlan>> {
-        let is_counted = || self.came.schema().fields().iter().all(|field| !field.data_type().is_nested());
+        let is_counted = || self.came.definition().columns.iter().all(|column| is_plain(&column.field));
         Ok(match (self.came.rows(), self.went.rows()) {
             (0, _) => None,
             (_, 1..) if is_counted() => Some(unbalanced(scan, &self.came, &self.went)?),
@@ -114,7 +109,10 @@ pub(super) fn merge(
 
 /// Whether it is cheaper to compute all rows than those that the changes concern.
 pub(super) fn are_many(query: &LogicalPlan, sources: &[Source]) -> Result<bool> {
-    Ok(sources.iter().any(Source::has_many_changes) && !only_adds(query, sources)?)
+    // An update is a row that went and one that came.
+    let changed: u64 = sources.iter().map(|source| source.came.rows().max(source.went.rows())).sum();
+    let all: u64 = sources.iter().map(|source| source.now.rows()).sum();
+    Ok(changed >= MANY_CHANGES && changed > all / MANY_PART && !only_adds(query, sources)?)
 }
 
 /// Whether the changes only add rows to those of a plan.
@@ -162,6 +160,11 @@ fn touched(query: &LogicalPlan, form: &Form<'_>, sources: &[Source]) -> Result<L
     });
     let all = union(keys.collect::<Result<_>>()?)?;
     LogicalPlanBuilder::from(all).distinct()?.alias(TOUCHED)?.build()
+}
+
+/// Whether equal values are the same: of JSONB and of lists a grouping keeps one of several.
+fn is_plain(field: &Field) -> bool {
+    !field.data_type().is_nested() && Declared::of(field) != Some(Declared::Jsonb)
 }
 
 fn undone(sources: &[Source]) -> Vec<Source> {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Logical
 use std::sync::Arc;
 
 /// Each outer join around a table that may give NULL for its columns doubles the plans of what its changes concern.
-const MAX_OUTER_JOINS: usize = 4;
+const MAX_OUTER_JOINS: usize = 2;
 
 /// What tells which rows of a view a change of its tables concerns.
 #[derive(Debug)]

@@ -214,10 +214,12 @@ impl<'a> Target<'a> {
             return Ok(Ok(None));
         }
         if changes::are_many(&self.query, &sources).map_err(classify)? {
-            return Ok(Err("more than an eighth of the rows of a table were changed or moved".to_owned()));
+            return Ok(Err("more than an eighth of the rows of its tables were changed or moved".to_owned()));
         }
         let rows = changes::merge(&self.query, &form, &sources, self.table).map_err(classify)?;
-        plan::allowed::check_size(&rows)?;
+        if let Err(error) = plan::allowed::check_size(&rows) {
+            return Ok(Err(format!("the plan of its changes is too large: {}", error.message())));
+        }
         Ok(Ok(Some(rows)))
     }
 
