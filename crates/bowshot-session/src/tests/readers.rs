@@ -1,6 +1,6 @@
 //! Readers that are slow, leave, or let rows lie: the server bounds what it buffers and frees what nobody reads.
 
-use super::{LONG, becomes, becomes_idle, rows, server, small, with_session};
+use super::{LONG, becomes, becomes_idle, rows, server, session, small, with_session};
 use crate::Bowshot;
 use arrow::array::{AsArray, RecordBatch};
 use bowshot_api::{
