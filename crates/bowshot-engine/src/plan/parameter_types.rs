@@ -224,7 +224,10 @@ impl Wanted {
             self.found.insert(id.to_owned(), Found { ground, field: Some(field) });
             return;
         };
-        let same = found.field.as_ref().is_some_and(|there| there.data_type() == field.data_type());
+        // DataFusion takes no parameter with two sorts of metadata.
+        let alike =
+            |there: &FieldRef| (there.data_type(), there.metadata()) == (field.data_type(), field.metadata());
+        let same = found.field.as_ref().is_some_and(alike);
         self.differs |= !same;
         if ground > found.ground {
             *found = Found { ground, field: Some(field) };

@@ -22,12 +22,12 @@ use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, OF_CONSTRAINT, Privilege};
 use bowshot_tables::{EntryName, Table};
-use bowshot_types::{assigned_value, storage_type};
+use bowshot_types::{assigned_parameter, assigned_value, storage_type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::config::Dialect;
+use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
@@ -318,14 +318,16 @@ pub(super) fn changing<'a>(
         let state = visible.state();
         let plan = crate::plan::logical(&state, statement).await.map_err(classify)?;
         crate::plan::allowed::check_size(&plan)?;
-        typed(plan, table, &state.config_options().sql_parser.dialect)
+        typed(plan, table, state.config_options())
     }
     .boxed()
 }
 
 /// `SET a = $1`: a parameter that is assigned as it is has the type of its column, and so has a text of bytes, and what SQL assigns in
 /// another way than Arrow casts.
-fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalPlan> {
+fn typed(plan: LogicalPlan, table: &Table, config: &ConfigOptions) -> Result<LogicalPlan> {
+    let dialect = &config.sql_parser.dialect;
+    let mut changed = false;
     let LogicalPlan::Projection(mut top) = plan else { return Ok(plan) };
     for (expr, from) in top.expr.iter_mut().zip(top.schema.fields()) {
         let Expr::Alias(alias) = expr else { continue };
@@ -335,7 +337,7 @@ fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalP
         let wanted = storage_type::logical(&column.field);
         match alias.expr.as_mut() {
             Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
-                *place = Some(Arc::new(column.field.as_ref().clone().with_data_type(wanted)));
+                *place = Some(Arc::new(assigned_parameter(&column.field, dialect).with_data_type(wanted)));
             }
             // What is written as a text is bytes there.
             text if wanted == DataType::Binary && from.data_type().is_string() => {
@@ -344,14 +346,17 @@ fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalP
             value => {
                 let given = std::mem::take(value);
                 let assigned = assigned_value(given, (from.data_type(), &wanted), dialect);
-                *value = assigned.map_err(classify)?.data;
+                let assigned = assigned.map_err(classify)?;
+                changed |= assigned.transformed;
+                *value = assigned.data;
             }
         }
     }
     let plan = LogicalPlan::Projection(top);
-    plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
-        .data()
-        .map_err(classify)
+    let plan = plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes));
+    let plan = plan.data().map_err(classify)?;
+    // Digits are those of the clock in the zone of the session.
+    if changed { bowshot_types::casts::settled(plan, config).map_err(classify) } else { Ok(plan) }
 }
 
 /// TRUNCATE, which in MySQL lets columns number their rows from the beginning, and elsewhere where it says so.
