@@ -224,11 +224,10 @@ impl Wanted {
             self.found.insert(id.to_owned(), Found { ground, field: Some(field) });
             return;
         };
-        // DataFusion takes no parameter with two sorts of metadata.
-        let alike =
-            |there: &FieldRef| (there.data_type(), there.metadata()) == (field.data_type(), field.metadata());
-        let same = found.field.as_ref().is_some_and(alike);
-        self.differs |= !same;
+        let same = found.field.as_ref().is_some_and(|there| there.data_type() == field.data_type());
+        // DataFusion refuses a parameter that has different metadata in two places.
+        let alike = same && found.field.as_ref().is_some_and(|there| there.metadata() == field.metadata());
+        self.differs |= !alike;
         if ground > found.ground {
             *found = Found { ground, field: Some(field) };
         } else if ground == found.ground && ground == Ground::Place && !same {
