@@ -27,7 +27,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, TableReference};
-use datafusion::config::ConfigOptions;
+use datafusion::config::Dialect;
 use datafusion::logical_expr::expr::{Cast, Placeholder};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
@@ -318,16 +318,14 @@ pub(super) fn changing<'a>(
         let state = visible.state();
         let plan = crate::plan::logical(&state, statement).await.map_err(classify)?;
         crate::plan::allowed::check_size(&plan)?;
-        typed(plan, table, state.config_options())
+        typed(plan, table, &state.config_options().sql_parser.dialect)
     }
     .boxed()
 }
 
 /// `SET a = $1`: a parameter that is assigned as it is has the type of its column, and so has a text of bytes, and what SQL assigns in
 /// another way than Arrow casts.
-fn typed(plan: LogicalPlan, table: &Table, config: &ConfigOptions) -> Result<LogicalPlan> {
-    let dialect = &config.sql_parser.dialect;
-    let mut changed = false;
+fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(mut top) = plan else { return Ok(plan) };
     for (expr, from) in top.expr.iter_mut().zip(top.schema.fields()) {
         let Expr::Alias(alias) = expr else { continue };
@@ -346,17 +344,14 @@ fn typed(plan: LogicalPlan, table: &Table, config: &ConfigOptions) -> Result<Log
             value => {
                 let given = std::mem::take(value);
                 let assigned = assigned_value(given, (from.data_type(), &wanted), dialect);
-                let assigned = assigned.map_err(classify)?;
-                changed |= assigned.transformed;
-                *value = assigned.data;
+                *value = assigned.map_err(classify)?.data;
             }
         }
     }
     let plan = LogicalPlan::Projection(top);
-    let plan = plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes));
-    let plan = plan.data().map_err(classify)?;
-    // Digits are those of the clock in the zone of the session.
-    if changed { bowshot_types::casts::settled(plan, config).map_err(classify) } else { Ok(plan) }
+    plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
+        .data()
+        .map_err(classify)
 }
 
 /// TRUNCATE, which in MySQL lets columns number their rows from the beginning, and elsewhere where it says so.
