@@ -179,6 +179,23 @@ def test_rows_of_who_may_only_write(made):
     do(made.at("ada"), "INSERT INTO desk VALUES (51, 'EU')")
 
 
+def test_a_policy_compares_uuids_as_values_for_rows_that_are_written(made):
+    hidden = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+    do(
+        made.at("root"),
+        "CREATE TABLE tenants (id INTEGER, tenant UUID)",
+        f"INSERT INTO tenants VALUES (1, '{hidden}')",
+        "GRANT SELECT, INSERT ON tenants TO ada",
+        f"CREATE ROW POLICY others ON tenants USING (tenant <> '{hidden.upper()}')",
+    )
+    ada = made.at("ada")
+    assert ada.rows("SELECT id FROM tenants") == []
+    for written in (hidden, hidden.upper(), f"{{{hidden}}}"):
+        refused(ada, f"INSERT INTO tenants VALUES (2, '{written}')", "may not see")
+    do(ada, f"INSERT INTO tenants VALUES (3, '{hidden.replace('a0', 'b0')}')")
+    assert ada.rows("SELECT id FROM tenants") == [("3",)]
+
+
 def test_a_policy_that_fails_tells_nothing_of_hidden_rows(made):
     do(
         made.at("root"),

@@ -86,6 +86,29 @@ def test_values_go_there_and_come_back(shop, connection, table, sql_type, values
         assert set(cursor.fetchall()) == {(None,)}
 
 
+@pytest.mark.parametrize(
+    "sql_type, value, assigned",
+    [
+        ("DATE", 20240102, datetime.date(2024, 1, 2)),
+        ("DATETIME", 20240102, datetime.datetime(2024, 1, 2)),
+        ("DATETIME", 20240102101112, datetime.datetime(2024, 1, 2, 10, 11, 12)),
+        ("TIME", 101112, datetime.timedelta(seconds=36672)),
+        ("VARBINARY(20)", 5, b"5"),
+        ("BIGINT", datetime.datetime(2024, 1, 2, 10, 11, 12), 20240102101112),
+        ("INT", datetime.date(2024, 1, 2), 20240102),
+    ],
+)
+def test_digits_are_assigned(shop, connection, table, sql_type, value, assigned):
+    """Parameters of a prepared statement, as MariaDB has them."""
+    rows(connection, f"CREATE TABLE {table} (n INT, v {sql_type})")
+    with contextlib.closing(connector_to(shop)) as prepared, contextlib.closing(prepared.cursor(prepared=True)) as cursor:
+        cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", (1, value))
+        assert rows(connection, f"SELECT v FROM {table}") == [(assigned,)]
+        rows(connection, f"UPDATE {table} SET v = NULL")
+        cursor.execute(f"UPDATE {table} SET v = ?", (value,))
+        assert rows(connection, f"SELECT v FROM {table}") == [(assigned,)]
+
+
 def test_transactions(shop, connection, table):
     rows(connection, f"CREATE TABLE {table} (a INT)")
     with contextlib.closing(pymysql_to(shop, autocommit=False)) as other:

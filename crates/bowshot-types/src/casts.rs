@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// # Errors
 /// When a cast has no meaning.
 pub fn sql_casts(plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = with_casts(plan, config, &uuids::with_canonical_texts)?;
+    let dialect = config.sql_parser.dialect;
+    let plan = with_casts(plan, config, &|node| uuids::with_canonical_texts(node, dialect))?;
     match &config.execution.time_zone {
         Some(zone) => Ok(zone::shown(plan, &Arc::from(zone.as_str()))),
         None => Ok(plan),

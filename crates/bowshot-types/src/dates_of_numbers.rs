@@ -3,14 +3,14 @@
 
 use super::casts::Columns;
 use super::functions::only;
-use super::mysql_integers;
+use super::mysql_integers::{self, STRICT};
 use super::names::sql_type;
 use super::planner::refused;
 use bowshot_api::{Error, Reason};
 use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{ArrayRef, AsArray, StringArray};
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::compute::cast_with_options;
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::Dialect;
@@ -18,7 +18,10 @@ use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, Signature, Volatility};
 use std::sync::Arc;
 
-/// A cast of a number to a date, a timestamp or bytes, as the dialect has it; other expressions as they are.
+/// Marks a parameter whose value MySQL assigns to a column.
+const MYSQL_ASSIGNED: &str = "bowshot:mysql_assigned";
+
+/// A cast of a number to a date, a timestamp, a time or bytes, as the dialect has it; other expressions as they are.
 ///
 /// # Errors
 /// `CannotCoerce` where the dialect has no such cast.
@@ -28,8 +31,9 @@ pub(super) fn cast(mut expr: Expr, columns: &Columns, dialect: &Dialect) -> Resu
         return Ok(Transformed::no(expr));
     };
     let to = field.data_type();
-    let is_day = matches!(to, DataType::Date32 | DataType::Timestamp(..));
-    if !is_day && *to != DataType::Binary {
+    let is_time =
+        matches!(to, DataType::Date32 | DataType::Timestamp(..) | DataType::Time32(_) | DataType::Time64(_));
+    if !is_time && *to != DataType::Binary {
         return Ok(Transformed::no(expr));
     }
     let Some(from) = inner.get_type(columns.all()).ok().filter(DataType::is_numeric) else {
@@ -40,7 +44,7 @@ pub(super) fn cast(mut expr: Expr, columns: &Columns, dialect: &Dialect) -> Resu
             **inner = text_of(std::mem::take(inner.as_mut()), to);
             Ok(Transformed::yes(expr))
         }
-        _ if is_day && !(*dialect == Dialect::PostgreSQL && from.is_integer()) => Ok(Transformed::no(expr)),
+        _ if is_time && *dialect != Dialect::PostgreSQL => Ok(Transformed::no(expr)),
         _ => {
             let [from, to] = [&from, to].map(|of| sql_type(of).to_lowercase());
             Err(refused(
@@ -93,6 +97,38 @@ pub fn assigned(
     Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(given), to.clone()))))
 }
 
+/// The same of the values of a parameter in MySQL.
+///
+/// # Errors
+/// For digits that are no such value.
+pub fn mysql_assigned_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let given = std::slice::from_ref(values);
+    let read = match to {
+        _ if !values.data_type().is_numeric() => mysql_integers::signed_values(given)?,
+        DataType::Time32(_) | DataType::Time64(_) => Reads::Clock.compute(given)?,
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
+            let moment = DataType::Timestamp(TimeUnit::Second, None);
+            cast_with_options(&Reads::Moment.compute(given)?, &moment, &STRICT)?
+        }
+        _ => cast_with_options(values, &DataType::Utf8, &STRICT)?,
+    };
+    Ok(cast_with_options(&read, to, &STRICT)?)
+}
+
+/// The field of a parameter that is assigned to a column. In MySQL it says so: the dialect is not known where values are bound.
+pub fn assigned_parameter(column: &Field, dialect: &Dialect) -> Field {
+    let mut metadata = column.metadata().clone();
+    if *dialect == Dialect::MySQL {
+        metadata.insert(MYSQL_ASSIGNED.to_owned(), String::new());
+    }
+    column.clone().with_metadata(metadata)
+}
+
+/// Whether a parameter is assigned as MySQL assigns.
+pub fn is_mysql_assigned(parameter: &Field) -> bool {
+    parameter.metadata().contains_key(MYSQL_ASSIGNED)
+}
+
 /// The functions that make texts of such numbers.
 pub(super) fn functions() -> [ScalarUDF; 2] {
     [Reads::Moment, Reads::Clock].map(function)
@@ -126,8 +162,7 @@ impl PlanFunction for Reads {
     }
 
     fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
-        let strict = CastOptions { safe: false, ..CastOptions::default() };
-        let numbers = cast_with_options(only(arguments)?, &DataType::Int64, &strict)?;
+        let numbers = cast_with_options(only(arguments)?, &DataType::Int64, &STRICT)?;
         let text = match self {
             Self::Moment => date_text,
             Self::Clock => time_text,

@@ -28,7 +28,10 @@ mod variants;
 pub mod zone;
 
 pub use casts::sql_casts;
-pub use dates_of_numbers::{assigned as assigned_value, lacks_assignment};
+pub use dates_of_numbers::{
+    assigned as assigned_value, assigned_parameter, is_mysql_assigned, lacks_assignment,
+    mysql_assigned_values,
+};
 pub use from_text::reads_strictly;
 pub use nested_texts::{OIDS, VECTOR};
 pub use planner::Types;

@@ -5,13 +5,14 @@ use super::functions::{only, whole};
 use bowshot_functions::{PlanFunction, plan_function};
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, UInt64Array};
 use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use datafusion::arrow::util::display::FormatOptions;
 use datafusion::common::Result;
 use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::sync::Arc;
 
-const STRICT: CastOptions<'static> = CastOptions { safe: false, format_options: FormatOptions::new() };
+pub(super) const STRICT: CastOptions<'static> =
+    CastOptions { safe: false, format_options: FormatOptions::new() };
 const WHOLE: DataType = DataType::Decimal128(38, 0);
 
 pub(super) fn functions() -> [ScalarUDF; 2] {
@@ -22,6 +23,11 @@ pub(super) fn functions() -> [ScalarUDF; 2] {
 pub(super) fn signed() -> ScalarUDF {
     let [signed, _] = functions();
     signed
+}
+
+/// The values as signed numbers.
+pub(super) fn signed_values(given: &[ArrayRef]) -> Result<ArrayRef> {
+    Integer::Signed.compute(given)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -51,9 +57,11 @@ impl PlanFunction for Integer {
 
     fn compute(&self, arguments: &[ArrayRef]) -> Result<ArrayRef> {
         let given = only(arguments)?;
-        let keeps_bits = given.data_type().is_integer() || given.data_type().is_string();
+        if given.data_type().is_integer() {
+            return self.same_bits(given);
+        }
         let (least, greatest) = match self {
-            _ if keeps_bits => (i128::from(i64::MIN), i128::from(u64::MAX)),
+            _ if given.data_type().is_string() => (i128::from(i64::MIN), i128::from(u64::MAX)),
             Self::Signed => (i128::from(i64::MIN), i128::from(i64::MAX)),
             Self::Unsigned => (0, i128::from(u64::MAX)),
         };
@@ -66,6 +74,24 @@ impl PlanFunction for Integer {
             Self::Unsigned => {
                 Arc::new(numbers.map(|number| number.map(|it| it as u64)).collect::<UInt64Array>())
             }
+        })
+    }
+}
+
+impl Integer {
+    /// Integers of another width, and those of the other sign with the same bits.
+    fn same_bits(&self, given: &ArrayRef) -> Result<ArrayRef> {
+        let is_unsigned = given.data_type().is_unsigned_integer();
+        let wide = if is_unsigned { DataType::UInt64 } else { DataType::Int64 };
+        let wide = cast_with_options(given, &wide, &STRICT)?;
+        Ok(match self {
+            Self::Signed if is_unsigned => {
+                Arc::new(wide.as_primitive::<UInt64Type>().unary::<_, Int64Type>(|number| number as i64))
+            }
+            Self::Unsigned if !is_unsigned => {
+                Arc::new(wide.as_primitive::<Int64Type>().unary::<_, UInt64Type>(|number| number as u64))
+            }
+            _ => wide,
         })
     }
 }

@@ -13,7 +13,8 @@ use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, LogicalPlan, Unnest};
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, ExprSchemable, Join, LogicalPlan, Unnest};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -259,12 +260,7 @@ pub(crate) fn describe_plan(plan: &LogicalPlan, depth: usize) -> Described {
         LogicalPlan::Projection(projection) => {
             InputColumns::by(&projection.input, depth).all(&projection.expr).collect()
         }
-        LogicalPlan::Aggregate(aggregate)
-            if !aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) =>
-        {
-            let exprs = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
-            InputColumns::by(&aggregate.input, depth).all(exprs).collect()
-        }
+        LogicalPlan::Aggregate(aggregate) => describe_aggregate(aggregate, depth),
         LogicalPlan::Window(window) => {
             let seen = InputColumns::by(&window.input, depth);
             let more: Described = seen.all(&window.window_expr).collect();
@@ -285,9 +281,23 @@ pub(crate) fn describe_plan(plan: &LogicalPlan, depth: usize) -> Described {
             let inputs: Vec<Described> = union.inputs.iter().map(|input| below(input)).collect();
             (0..count).map(|at| agreed(inputs.iter().map(|kinds| kinds.get(at).cloned().flatten()))).collect()
         }
+        // Both terms have the columns of the first.
+        LogicalPlan::RecursiveQuery(query) => below(&query.static_term),
+        // Checks and policies see the row that is written as one.
+        LogicalPlan::EmptyRelation(row) => {
+            row.schema.fields().iter().map(|field| ColumnMetadata::of(field, field.data_type())).collect()
+        }
         _ => Described::new(),
     };
     if found.len() == count { found } else { vec![None; count] }
+}
+
+fn describe_aggregate(aggregate: &Aggregate, depth: usize) -> Described {
+    let Ok(groups) = grouping_set_to_exprlist(&aggregate.group_expr) else { return Described::new() };
+    let columns = InputColumns::by(&aggregate.input, depth);
+    // The grouping id.
+    let id = matches!(aggregate.group_expr.first(), Some(Expr::GroupingSet(_))).then_some(None);
+    columns.all(groups).chain(id).chain(columns.all(&aggregate.aggr_expr)).collect()
 }
 
 fn describe_join(join: &Join, depth: usize) -> Described {
@@ -412,6 +422,7 @@ impl<'a> InputColumns<'a> {
     pub fn of(&self, expr: &Expr) -> Option<Arc<ColumnMetadata>> {
         match expr {
             Expr::Column(column) => self.column(column),
+            Expr::OuterReferenceColumn(field, _) => ColumnMetadata::of(field, field.data_type()),
             Expr::Alias(alias) => self.of(&alias.expr),
             Expr::Cast(cast) => ColumnMetadata::of(&cast.field, cast.field.data_type()),
             Expr::ScalarFunction(call) => self.of_call(call),

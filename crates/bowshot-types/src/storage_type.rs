@@ -3,7 +3,7 @@
 //! DECIMAL(p, -s) is DECIMAL(p + s, 0); UUIDs in bytes are BYTEA; HUGEINT, a DECIMAL(39, 0), is DECIMAL(38, 0) and refuses the
 //! longest values.
 
-use super::declared::{DECLARED, is_kept};
+use super::declared::{DECLARED, Declared, is_kept};
 use super::enums::EnumType;
 use super::planner::DIGITS_OF_128_BITS;
 use super::{names, texts, zone};
@@ -118,11 +118,24 @@ pub fn schema(definition: &Definition) -> SchemaRef {
 pub fn operand_schema(definition: &Definition) -> SchemaRef {
     let plain = schema(definition);
     let fields = plain.fields().iter().zip(&definition.columns);
-    let fields = fields.map(|(field, column)| match EnumType::declared(&column.field) {
-        Some(of) => Arc::new(field.as_ref().clone().with_metadata(of.field().metadata().clone())),
+    let fields = fields.map(|(field, column)| match operand_mark(&column.field) {
+        Some(mark) => Arc::new(field.as_ref().clone().with_metadata(mark.metadata().clone())),
         None => Arc::clone(field),
     });
     Arc::new(Schema::new(fields.collect::<Fields>()))
+}
+
+/// A field with the metadata that operators ask for: labels have an order, and UUIDs are no texts.
+fn operand_mark(column: &Field) -> Option<Field> {
+    if let Some(of) = EnumType::declared(column) {
+        return Some(of.field());
+    }
+    let declared = Declared::of(column)?;
+    let is_uuid = match &declared {
+        Declared::Items(item) => **item == Declared::Uuid,
+        declared => *declared == Declared::Uuid,
+    };
+    is_uuid.then(|| declared.field(column.data_type().clone()))
 }
 
 /// A column of a table as SQL has it.

@@ -12,7 +12,10 @@ use bowshot_formats::extension_types::{EXTENSION, UUID};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Cast, InList, Placeholder, ScalarFunction};
+use datafusion::config::Dialect;
+use datafusion::logical_expr::expr::{
+    Between, Cast, InList, InSubquery, Placeholder, ScalarFunction, SetComparison,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan};
 use std::iter;
@@ -160,32 +163,62 @@ fn uuid_of(text: &str) -> Option<Uuid> {
     rest.is_empty().then(|| Uuid::from_bytes(bytes))
 }
 
+type Described = Option<Arc<ColumnMetadata>>;
+
 /// A node whose literals and parameters beside UUIDs that are texts are UUIDs in the one form in which these are compared.
 ///
 /// # Errors
-/// For a literal that is no UUID.
-pub(super) fn with_canonical_texts(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// For a literal that is no UUID. In MySQL it is a text that differs from all of them.
+pub(super) fn with_canonical_texts(node: LogicalPlan, dialect: Dialect) -> Result<Transformed<LogicalPlan>> {
+    canonical(node, &|_| None, dialect)
+}
+
+/// The same for a node of a subquery, of which the columns of the query around it are described.
+fn canonical(
+    node: LogicalPlan,
+    outside: &dyn Fn(&Expr) -> Described,
+    dialect: Dialect,
+) -> Result<Transformed<LogicalPlan>> {
     if !may_compare_texts(&node)? {
         return Ok(Transformed::no(node));
     }
     let below: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
     let inputs: Vec<InputColumns<'_>> = below.iter().map(|input| InputColumns::by(input, 0)).collect();
-    let describe = |expr: &Expr| inputs.iter().find_map(|input| input.of(expr));
-    let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let rewritten = expr.transform_up(|mut expr| {
-            let changed = make_canonical(&mut expr, &describe)?;
-            Ok(Transformed::new_transformed(expr, changed))
-        })?;
-        Ok(rewritten.update_data(|expr| name.restore(expr)))
+    let of_input = |expr: &Expr| inputs.iter().find_map(|input| input.of(expr));
+    let of_reference = |expr: &Expr| match expr {
+        Expr::OuterReferenceColumn(_, column) => of_input(&Expr::Column(column.clone())),
+        _ => None,
+    };
+    let describe = |expr: &Expr| outside(expr).or_else(|| of_input(expr));
+    let within = node.map_subqueries(|subquery| match is_correlated(&subquery) {
+        true => subquery.transform_up(|node| canonical(node, &of_reference, dialect)),
+        false => Ok(Transformed::no(subquery)),
+    })?;
+    within.transform_data(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let rewritten = expr.transform_up(|mut expr| {
+                let changed = make_canonical(&mut expr, &describe, dialect)?;
+                Ok(Transformed::new_transformed(expr, changed))
+            })?;
+            Ok(rewritten.update_data(|expr| name.restore(expr)))
+        })
     })
+}
+
+fn is_correlated(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Subquery(subquery) if !subquery.outer_ref_columns.is_empty())
 }
 
 fn may_compare_texts(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
         found = expr.exists(|part| Ok(is_given(part)))? && expr.exists(|part| Ok(has_one_type(part)))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    node.apply_subqueries(|subquery| {
+        found |= is_correlated(subquery);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
@@ -213,7 +246,9 @@ fn has_one_type(expr: &Expr) -> bool {
         Expr::BinaryExpr(binary) => is_comparison(binary.op),
         Expr::ScalarFunction(call) => ONE_TYPE.contains(&call.name()) || is_quantified(call),
         Expr::Case(case) => case.expr.is_some(),
-        other => matches!(other, Expr::InList(_) | Expr::Between(_)),
+        other => {
+            matches!(other, Expr::InList(_) | Expr::Between(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+        }
     }
 }
 
@@ -223,14 +258,16 @@ fn is_quantified(call: &ScalarFunction) -> bool {
 }
 
 /// Says whether an expression compares a UUID with another text than it did.
-fn make_canonical(expr: &mut Expr, describe: &dyn Fn(&Expr) -> Option<Arc<ColumnMetadata>>) -> Result<bool> {
+fn make_canonical(expr: &mut Expr, describe: &dyn Fn(&Expr) -> Described, dialect: Dialect) -> Result<bool> {
     let is_uuid = |of: &ColumnMetadata| of.kind() == Some(Kind::Uuid);
     let compares_items = matches!(expr, Expr::ScalarFunction(call) if is_quantified(call));
+    let of_rows = describe_rows(expr);
     let mut parts = parts_of_one_type(expr);
     if !parts.iter().any(|part| is_given(part)) {
         return Ok(false);
     }
-    let known: Vec<Arc<ColumnMetadata>> = parts.iter().filter_map(|part| describe(part)).collect();
+    let known: Vec<Arc<ColumnMetadata>> =
+        parts.iter().filter_map(|part| describe(part)).chain(of_rows).collect();
     let has_uuids = known.iter().any(|of| is_uuid(of));
     let has_arrays = known.iter().filter_map(|of| of.element()).any(|of| is_uuid(&of));
     let mut changed = false;
@@ -238,10 +275,23 @@ fn make_canonical(expr: &mut Expr, describe: &dyn Fn(&Expr) -> Option<Arc<Column
         let is_array = is_array_of_texts(&given_type(part));
         let (alike, others) = if is_array { (has_arrays, has_uuids) } else { (has_uuids, has_arrays) };
         if is_given(part) && (alike || (compares_items && others)) {
-            changed |= write_canonical(part, is_array)?;
+            changed |= write_canonical(part, is_array, dialect)?;
         }
     }
     Ok(changed)
+}
+
+/// What the rows of a subquery are that a value is compared with.
+fn describe_rows(expr: &Expr) -> Described {
+    let (Expr::InSubquery(InSubquery { expr: value, subquery, .. })
+    | Expr::SetComparison(SetComparison { expr: value, subquery, .. })) = expr
+    else {
+        return None;
+    };
+    if !is_given(value) {
+        return None;
+    }
+    result_metadata::describe_plan(&subquery.subquery, 0).into_iter().next().flatten()
 }
 
 /// The parts of one type; of `value = ANY (array)` the value and the array, or what it is made of.
@@ -252,6 +302,9 @@ fn parts_of_one_type(expr: &mut Expr) -> Vec<&mut Expr> {
     let is_quantified = matches!(expr, Expr::ScalarFunction(call) if is_quantified(call));
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => vec![left.as_mut(), right.as_mut()],
+        Expr::InSubquery(InSubquery { expr, .. }) | Expr::SetComparison(SetComparison { expr, .. }) => {
+            vec![expr.as_mut()]
+        }
         Expr::InList(InList { expr, list, .. }) => iter::once(expr.as_mut()).chain(list).collect(),
         Expr::Between(Between { expr, low, high, .. }) => vec![expr.as_mut(), low.as_mut(), high.as_mut()],
         Expr::Case(Case { expr: value, when_then_expr, .. }) => {
@@ -286,12 +339,15 @@ fn given_type(expr: &Expr) -> DataType {
     }
 }
 
-fn write_canonical(expr: &mut Expr, is_array: bool) -> Result<bool> {
+fn write_canonical(expr: &mut Expr, is_array: bool, dialect: Dialect) -> Result<bool> {
     let declared = if is_array { Declared::Items(Box::new(Declared::Uuid)) } else { Declared::Uuid };
     match expr {
         Expr::Literal(value, _) if !is_array => {
             let Some(text) = value.try_as_str().flatten() else { return Ok(false) };
-            let uuid = read_uuid(text).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            let uuid = match read_uuid(text) {
+                Err(_) if dialect == Dialect::MySQL => return Ok(false),
+                read => read.map_err(|error| DataFusionError::External(Box::new(error)))?,
+            };
             let canonical = uuid.hyphenated().to_string();
             let changed = canonical != text;
             *value = ScalarValue::Utf8(Some(canonical));

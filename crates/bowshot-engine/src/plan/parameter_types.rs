@@ -225,7 +225,9 @@ impl Wanted {
             return;
         };
         let same = found.field.as_ref().is_some_and(|there| there.data_type() == field.data_type());
-        self.differs |= !same;
+        // DataFusion refuses a parameter that has different metadata in two places.
+        let alike = same && found.field.as_ref().is_some_and(|there| there.metadata() == field.metadata());
+        self.differs |= !alike;
         if ground > found.ground {
             *found = Found { ground, field: Some(field) };
         } else if ground == found.ground && ground == Ground::Place && !same {

@@ -7,7 +7,9 @@ use bowshot_api::{Error, Reason, Result};
 use bowshot_formats::extension_types::{EXTENSION, UUID};
 use bowshot_kernels::nan::with_one_nan;
 use bowshot_types::names::sql_type;
-use bowshot_types::{are_uuids, casts, functions, lacks_assignment, storage_type};
+use bowshot_types::{
+    are_uuids, casts, functions, is_mysql_assigned, lacks_assignment, mysql_assigned_values, storage_type,
+};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast as arrow_cast, cast_with_options};
 use datafusion::arrow::datatypes::{
@@ -164,7 +166,7 @@ pub(crate) fn columns(plan: &LogicalPlan, expected: &Schema, rows: &RecordBatch)
     let (mut fields, mut columns) =
         (Vec::with_capacity(rows.num_columns()), Vec::with_capacity(rows.num_columns()));
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
-        let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
+        let target = wanted.get(field.name()).and_then(Option::as_deref);
         let column = cast(field.name(), column, target, Place::Assigned)?;
         let column = with_one_nan(&column).map_err(|error| classify(error.into()))?;
         fields.push(Field::new(field.name(), column.data_type().clone(), true));
@@ -239,7 +241,7 @@ fn placed_values(
     let mut values = HashMap::with_capacity(wanted.len());
     let mut list = Vec::with_capacity(wanted.len());
     for (field, column) in expected.fields().iter().zip(rows.columns()) {
-        let target = wanted.get(field.name()).and_then(Option::as_ref).map(|field| field.data_type());
+        let target = wanted.get(field.name()).and_then(Option::as_deref);
         let is_assigned = assigned.contains(field.name().as_str());
         let place = if is_assigned { Place::Assigned } else { Place::Computed };
         let column = cast(field.name(), &column.slice(row, 1), target, place)?;
@@ -290,11 +292,13 @@ enum Place {
 
 /// A column of parameters in the type that the plan expects. What stands beside a parameter only tells the type of one that has
 /// none: a value with a type of its own keeps that, unless it is the same value in the other one.
-fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) -> Result<ArrayRef> {
-    let Some(target) = target.filter(|target| *target != &DataType::Null && *target != column.data_type())
-    else {
-        return Ok(Arc::clone(column));
-    };
+fn cast(name: &str, column: &ArrayRef, wanted: Option<&Field>, place: Place) -> Result<ArrayRef> {
+    let differs = |wanted: &&Field| ![&DataType::Null, column.data_type()].contains(&wanted.data_type());
+    let Some(wanted) = wanted.filter(differs) else { return Ok(Arc::clone(column)) };
+    let target = wanted.data_type();
+    if is_mysql_assigned(wanted) && lacks_assignment(column.data_type(), target) {
+        return mysql_assigned_values(column, target).map_err(classify);
+    }
     if place == Place::Computed
         && let (Some(lists), DataType::List(item)) = (column.as_list_opt::<i32>(), target)
         && item.data_type().is_numeric()
@@ -353,7 +357,7 @@ fn cast(name: &str, column: &ArrayRef, target: Option<&DataType>, place: Place) 
 
 /// A list of numbers, whose items become what single values do.
 fn cast_items(name: &str, lists: &ListArray, item: &Field) -> Result<ArrayRef> {
-    let items = cast(name, lists.values(), Some(item.data_type()), Place::Computed)?;
+    let items = cast(name, lists.values(), Some(item), Place::Computed)?;
     let item = item.clone().with_data_type(items.data_type().clone()).with_nullable(true);
     let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
     let lists = ListArray::try_new(Arc::new(item), offsets, items, nulls);

@@ -13,15 +13,16 @@ use bowshot_api::catalog_names::{CHANGE_SCHEMA, SOURCE};
 use bowshot_api::variant::is_variant_type;
 use bowshot_api::{Error, Result};
 use bowshot_policy::Touched;
-use bowshot_sql::{BY_NAME, DialectName, Privilege, Tree};
+use bowshot_sql::{BY_NAME, DialectName, Privilege};
 use bowshot_tables::{Definition, EntryName, Table};
-use bowshot_types::assigned_value;
+use bowshot_types::{assigned_parameter, assigned_value};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::Dialect;
 use datafusion::datasource::ViewTable;
 use datafusion::datasource::empty::EmptyTable;
 use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{
     Cast, DmlStatement, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, WriteOp,
 };
@@ -29,7 +30,7 @@ use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Statement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// UUIDs as the files of others have them.
@@ -150,8 +151,7 @@ fn new_rows<'a>(
         let provider =
             WithDefaults::to_insert(columns, table.definition(), &visible.context).map_err(classify)?;
         let again = needs_casts(&insert, table.definition()).then(|| insert.clone());
-        let is_cast = |expr: &ast::Expr| matches!(expr, ast::Expr::Cast { .. } | ast::Expr::Function(_));
-        let has_casts = insert.source.as_ref().is_some_and(|source| source.has_expression(is_cast));
+        let written = insert.source.as_deref().map_or_else(HashSet::new, written_casts);
         let statement = |insert| Parsed::Statement(Box::new(Statement::Insert(insert)));
         let state = visible.with_target(Arc::clone(&provider)).state();
         let mut plan = plan::logical(&state, statement(insert)).await;
@@ -164,7 +164,7 @@ fn new_rows<'a>(
             LogicalPlan::Dml(DmlStatement { op: WriteOp::Insert(InsertOp::Append), input, .. }) => {
                 let rows = with_bytes(Arc::unwrap_or_clone(input)).map_err(classify)?;
                 let dialect = &state.config_options().sql_parser.dialect;
-                let rows = with_assignments(rows, dialect, has_casts).map_err(classify)?;
+                let rows = with_assignments(rows, dialect, &written).map_err(classify)?;
                 bowshot_types::casts::settled(rows, state.config_options()).map_err(classify)
             }
             _ => Err(Error::internal("INSERT was planned as something else")),
@@ -267,11 +267,31 @@ fn with_bytes(rows: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
     Ok(LogicalPlan::Projection(top))
 }
 
+/// Row and column of the values that are casts of the user, or calls that become casts.
+fn written_casts(source: &ast::Query) -> HashSet<(usize, usize)> {
+    fn is_cast(expr: &ast::Expr) -> bool {
+        match expr {
+            ast::Expr::Nested(inner) => is_cast(inner),
+            expr => matches!(expr, ast::Expr::Cast { .. } | ast::Expr::Function(_)),
+        }
+    }
+    match source.body.as_ref() {
+        ast::SetExpr::Values(values) => {
+            let rows = values.rows.iter().enumerate();
+            let cells =
+                rows.flat_map(|(row, cells)| cells.content.iter().enumerate().map(move |cell| (row, cell)));
+            cells.filter(|(_, (_, cell))| is_cast(cell)).map(|(row, (column, _))| (row, column)).collect()
+        }
+        ast::SetExpr::Query(inner) => written_casts(inner),
+        _ => HashSet::new(),
+    }
+}
+
 /// The casts that the planner has put around values, as assignments. Among rows that are written out, a cast may be that of the user.
 fn with_assignments(
     rows: LogicalPlan,
     dialect: &Dialect,
-    has_casts: bool,
+    written: &HashSet<(usize, usize)>,
 ) -> datafusion::error::Result<LogicalPlan> {
     let LogicalPlan::Projection(mut top) = rows else { return Ok(rows) };
     for expr in &mut top.expr {
@@ -279,18 +299,27 @@ fn with_assignments(
             assign(&mut alias.expr, top.input.schema(), dialect)?;
         }
     }
-    let are_of_planner = !has_casts || matches!(dialect, Dialect::MySQL | Dialect::PostgreSQL);
-    if are_of_planner
-        && matches!(top.input.as_ref(), LogicalPlan::Values(_))
+    // There, no cast of a number is left that is one to a time.
+    let are_all_of_planner = matches!(dialect, Dialect::MySQL | Dialect::PostgreSQL);
+    if matches!(top.input.as_ref(), LogicalPlan::Values(_))
         && let LogicalPlan::Values(values) = Arc::make_mut(&mut top.input)
     {
         let nothing = DFSchema::empty();
-        values.values.iter_mut().flatten().try_for_each(|value| assign(value, &nothing, dialect))?;
+        for (row, cells) in values.values.iter_mut().enumerate() {
+            for (column, value) in cells.iter_mut().enumerate() {
+                if are_all_of_planner || !written.contains(&(row, column)) {
+                    assign(value, &nothing, dialect)?;
+                }
+            }
+        }
     }
     Ok(LogicalPlan::Projection(top))
 }
 
 fn assign(expr: &mut Expr, columns: &DFSchema, dialect: &Dialect) -> datafusion::error::Result<()> {
+    if let Expr::Placeholder(Placeholder { field: Some(field), .. }) = expr {
+        *field = Arc::new(assigned_parameter(field, dialect));
+    }
     let Expr::Cast(cast) = expr else { return Ok(()) };
     let from = cast.expr.get_type(columns)?;
     let value = std::mem::take(cast.expr.as_mut());

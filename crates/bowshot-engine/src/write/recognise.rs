@@ -22,7 +22,7 @@ use bowshot_policy::Touched;
 use bowshot_sql::rewrite::Source;
 use bowshot_sql::{DialectName, OF_CONSTRAINT, Privilege};
 use bowshot_tables::{EntryName, Table};
-use bowshot_types::{assigned_value, storage_type};
+use bowshot_types::{assigned_parameter, assigned_value, storage_type};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -335,7 +335,7 @@ fn typed(plan: LogicalPlan, table: &Table, dialect: &Dialect) -> Result<LogicalP
         let wanted = storage_type::logical(&column.field);
         match alias.expr.as_mut() {
             Expr::Placeholder(Placeholder { field: place @ None, .. }) => {
-                *place = Some(Arc::new(column.field.as_ref().clone().with_data_type(wanted)));
+                *place = Some(Arc::new(assigned_parameter(&column.field, dialect).with_data_type(wanted)));
             }
             // What is written as a text is bytes there.
             text if wanted == DataType::Binary && from.data_type().is_string() => {

@@ -81,11 +81,28 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             Expr::ScalarFunction(mut call) if [CAST_TO_SIGNED, CAST_TO_UNSIGNED].contains(&call.name()) => {
                 let changed = call.args.iter_mut().any(|value| unquote_json(value, schema));
-                transformed(Expr::ScalarFunction(call), changed)
+                match plain_integer(&call, schema) {
+                    Some(cast) => Transformed::yes(cast),
+                    None => transformed(Expr::ScalarFunction(call), changed),
+                }
             }
             node => Transformed::no(node),
         })
     })
+}
+
+/// `CAST(x AS SIGNED)` of what has room there: files and indexes are asked for the values of a cast, and not for those of a function.
+fn plain_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [value] = call.args.as_slice() else { return None };
+    let of = type_of(value, schema).ok()?;
+    let to = match call.name() {
+        CAST_TO_SIGNED if of.is_signed_integer() || of == DataType::Boolean => DataType::Int64,
+        CAST_TO_SIGNED if of.is_unsigned_integer() && of != DataType::UInt64 => DataType::Int64,
+        CAST_TO_UNSIGNED if of.is_unsigned_integer() => DataType::UInt64,
+        _ => return None,
+    };
+    let value = value.clone();
+    Some(if of == to { value } else { Expr::Cast(Cast::new(Box::new(value), to)) })
 }
 
 fn in_list(mut list: InList, schema: &DFSchema) -> Transformed<Expr> {
