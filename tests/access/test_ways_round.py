@@ -3,7 +3,10 @@
 import contextlib
 
 import psycopg
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
+from server import wait_until
 
 from world import DOORS, Refused, create_users, do, psycopg_connect, refused, world
 
@@ -311,3 +314,36 @@ def test_the_dialect_of_the_reader_changes_no_policy(made, dialect):
     assert ada.rows("SELECT id FROM sizes") == [("1",)]
     refused(ada, "INSERT INTO sizes VALUES (3, 10.0)", "may not see")
     do(ada, "INSERT INTO sizes VALUES (4, 100.0)")
+
+
+def test_new_files_that_spell_a_column_otherwise(tmp_path):
+    """The first file says how a column is spelled, and one that has both spellings makes two columns of it."""
+    (tmp_path / "cards").mkdir()
+
+    def write(name, **row):
+        parquet.write_table(pa.table({column: [value] for column, value in row.items()}), tmp_path / name)
+        (tmp_path / name).rename(tmp_path / "cards" / name)
+
+    write("b.parquet", id=1, region="EU", ssn="one")
+    write("c.parquet", id=2, region="EU", SSN="two")
+    rules = [
+        "GRANT SELECT ON cards TO ada, carl",
+        "GRANT SELECT (ssn) ON cards TO bob",
+        "CREATE MASK ssn ON cards (ssn) FOR ada USING (redact)",
+        "CREATE ROW POLICY everybody ON cards FOR ada, bob USING (id > 0)",
+        "CREATE ROW POLICY other ON cards FOR carl USING (coalesce(region, '') <> 'US')",
+    ]
+    with world(tmp_path, [*USERS, *rules], arguments=[f"cards={tmp_path / 'cards'}"]) as made:
+        root, ada, bob, carl = (made.at(user) for user in ("root", "ada", "bob", "carl"))
+        assert ada.rows("SELECT ssn FROM cards") == [("[redacted]",)] * 2
+        write("a.parquet", id=3, region="EU", SSN="three")
+        wait_until(lambda: root.rows("SELECT count(*) FROM cards") == [("3",)], "the file is seen")
+        assert ada.rows('SELECT "SSN" FROM cards') == [("[redacted]",)] * 3
+        assert sorted(bob.rows("SELECT * FROM cards")) == [("one",), ("three",), ("two",)]
+        write("d.parquet", id=4, region="EU", REGION="US", ssn="four", SSN="five")
+        wait_until(lambda: root.rows("SELECT count(*) FROM cards") == [("4",)], "the file is seen")
+        for reader in (ada, bob, carl):
+            refused(reader, "SELECT * FROM cards", "in case alone")
+        do(root, "DROP MASK ssn ON cards", "GRANT SELECT ON cards TO bob")
+        for reader in (ada, bob):
+            assert sorted(reader.rows("SELECT id FROM cards")) == [("1",), ("2",), ("3",), ("4",)]

@@ -43,6 +43,7 @@ PAIRS = {
     "units": (one(LOCAL, pa.timestamp("s")), one(LOCAL, pa.timestamp("ns")), pa.timestamp("ns")),
     "dates": (one(DAY, pa.date32()), one(DAY, pa.date64()), pa.date64()),
     "date_moment": (one(DAY, pa.date64()), one(LOCAL, pa.timestamp("us")), pa.timestamp("us")),
+    "date_nanoseconds": (one(DAY, pa.date64()), one(LOCAL, pa.timestamp("ns")), None),
     "times": (one(dt.time(1, 2), pa.time32("s")), one(dt.time(1, 2, 3, 4), pa.time64("us")), pa.time64("us")),
     "durations": (one(dt.timedelta(1), pa.duration("s")), one(dt.timedelta(1, 0, 3), pa.duration("us")), pa.duration("us")),
     "lists": (one([1], ints), one([2, 3], large_ints), large_ints),
@@ -102,6 +103,8 @@ def cases():
 
 # The same column under two spellings, and two columns of one file that differ in nothing else.
 SPELLINGS = {"spelled": [{"id": 1, "Name": "a"}, {"ID": 2, "name": "b"}], "apart": [{"id": 1}, {"id": 2, "ID": 3}, {"ID": 4}]}
+# Two spellings that are two columns, since no type holds the values of both.
+UNLIKE = {"unlike": [{"id": 1, "v": 1}, {"ID": "x", "V": 2}], "rounded": [{"id": 1, "v": 2**60 + 1}, {"id": 2, "V": 0.5}]}
 
 
 def prepare(folder):
@@ -109,8 +112,8 @@ def prepare(folder):
         (folder / name).mkdir()
         WRITERS[ending](pa.table({"x": first, "k": [1, 2]}), folder / name / f"1.{ending}")
         WRITERS[ending](pa.table({"k": [3, 4], "x": second}), folder / name / f"2.{ending}")
-    for name, files in SPELLINGS.items():
-        for ending in ["csv", "json", *WRITERS]:
+    for name, files in (SPELLINGS | UNLIKE).items():
+        for ending in ["csv", "json", *WRITERS] if name in SPELLINGS else WRITERS:
             (folder / f"{name}_{ending}").mkdir()
             for at, row in enumerate(files):
                 path = folder / f"{name}_{ending}" / f"{at}.{ending}"
@@ -150,6 +153,14 @@ def check_union(read, name, ending, columns, together):
     return None if list(counts) == [4, known] else f"counts {list(counts)}"
 
 
+def check_rows(read, sql, wanted):
+    try:
+        rows = [list(row.values()) for row in read(sql).to_pylist()]
+    except pa.ArrowException as error:
+        return str(error)[:400]
+    return None if rows == wanted else f"{rows} instead of {wanted}"
+
+
 def check(read):
     """Failures as texts, and how many folders passed."""
     found = {}
@@ -166,10 +177,12 @@ def check(read):
             (f"SELECT sum(id), sum(\"ID\"), count(id), count(\"ID\"), count(*) FROM apart_{ending}", [[3, 7, 2, 2, 3]]),
             (f"SELECT \"ID\" FROM apart_{ending} WHERE id IS NULL", [[4]]),
         ] + [(f"SELECT CAST(sum(x) AS VARCHAR) FROM 'small_decimals.{ending}'", [["2999999997.0"]])] * (ending in WRITERS):  # fmt: skip
-            try:
-                rows = [list(row.values()) for row in read(sql).to_pylist()]
-                found[sql] = None if rows == wanted else f"{rows} instead of {wanted}"
-            except pa.ArrowException as error:
-                found[sql] = str(error)[:400]
+            found[sql] = check_rows(read, sql, wanted)
+    for ending in WRITERS:
+        for sql, wanted in [
+            (f"SELECT sum(id), max(\"ID\"), sum(v) FROM unlike_{ending}", [[1, "x", 3]]),
+            (f"SELECT sum(id), max(v), max(\"V\"), count(v), count(\"V\") FROM rounded_{ending}", [[3, 2**60 + 1, 0.5, 1, 1]]),
+        ]:
+            found[sql] = check_rows(read, sql, wanted)
     failures = [f"{name}: {failure}" for name, failure in found.items() if failure]
     return failures, len(found) - len(failures)

@@ -9,7 +9,7 @@ use arrow::array::{
     new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use bowshot_api::variant::{has_variants, is_variant_type};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -58,7 +58,17 @@ pub(crate) fn cast_to(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Arro
 }
 
 fn strictly(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
-    cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    if is_date_to_moment(values.data_type(), to) {
+        // The library casts to a finer unit without a check.
+        let moments = cast_with_options(values, &DataType::Timestamp(TimeUnit::Millisecond, None), &options)?;
+        return cast_with_options(&moments, to, &options);
+    }
+    cast_with_options(values, to, &options)
+}
+
+fn is_date_to_moment(from: &DataType, to: &DataType) -> bool {
+    matches!((from, to), (DataType::Date64, DataType::Timestamp(_, None)))
 }
 
 /// First another kind of list with the items as they are, then the items.
@@ -118,11 +128,12 @@ fn is_cast_here(from: &DataType, to: &DataType) -> bool {
 fn is_cast_by_datafusion(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     let is_plain = |from: &FieldRef, to: &FieldRef| {
-        from.data_type() == to.data_type() || !from.data_type().is_nested() && !has_intervals(to.data_type())
+        let (from, to) = (from.data_type(), to.data_type());
+        from == to || !from.is_nested() && !has_intervals(to) && !is_date_to_moment(from, to)
     };
     match (from, to) {
         _ if from == to => true,
-        _ if is_variant_type(to) => false,
+        _ if is_variant_type(to) || is_date_to_moment(from, to) => false,
         (T::Struct(from), T::Struct(to)) => {
             let find = |field: &FieldRef| from.iter().find(|there| there.name() == field.name());
             let is_known = |there: &FieldRef, field: &FieldRef| {

@@ -111,51 +111,19 @@ pub enum Typing {
 }
 
 /// The columns of a table: those of the first file, then what others add. A column is nullable if a file says so or
-/// lacks it. Names that differ in the case of letters are one column, unless a file has both.
+/// lacks it. Names that differ in the case of letters are one column, unless a file has both or their types do not meet.
 pub fn unite<'a>(
     files: impl Iterator<Item = (&'a Path, &'a FileFacts)> + Clone,
     typing: Typing,
 ) -> Result<Schema, Error> {
-    let apart = names_apart(files.clone());
-    let key = |name: &str| {
-        let folded = name.to_lowercase();
-        if apart.contains(&folded) { name.to_owned() } else { folded }
+    let mut apart = names_apart(files.clone());
+    let columns = loop {
+        // Each time there are more names apart.
+        if let Some(columns) = columns_of(files.clone(), typing, &mut apart)? {
+            break columns;
+        }
     };
-    let mut columns: Vec<Column<'a>> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut count = 0;
-    let mut last: Option<(&'a SchemaRef, Vec<usize>)> = None;
-    for (path, facts) in files.clone() {
-        count += 1;
-        // Most tables repeat one schema thousands of times.
-        if let Some((_, seen)) = last.as_ref().filter(|(last, _)| last.fields() == facts.columns.fields()) {
-            seen.iter().for_each(|place| columns[*place].seen += 1);
-            continue;
-        }
-        let (mut names, mut seen) = (HashSet::new(), Vec::with_capacity(facts.columns.fields().len()));
-        for field in facts.columns.fields() {
-            if !names.insert(field.name()) {
-                return Err(Error::corrupt(path, format!("it has two columns `{}`", field.name())));
-            }
-            expect_narrow(field, path)?;
-            let place = *places.entry(key(field.name())).or_insert(columns.len());
-            match columns.get_mut(place) {
-                None => {
-                    columns.push(Column { field: field.as_ref().clone(), path, seen: 1, floats: None });
-                }
-                Some(column) => column.add(field, path, typing)?,
-            }
-            seen.push(place);
-        }
-        last = Some((&facts.columns, seen));
-    }
-    for column in &columns {
-        let Some(floats) = column.floats else { continue };
-        let name = key(column.field.name());
-        let in_file =
-            |facts: &FileFacts| facts.columns.fields().iter().position(|there| key(there.name()) == name);
-        files.clone().try_for_each(|(path, facts)| expect_small(in_file(facts), (path, facts), floats))?;
-    }
+    let count = files.count();
     let fields: Vec<Field> = columns
         .into_iter()
         .map(|column| {
@@ -171,6 +139,85 @@ pub fn unite<'a>(
         })
         .collect();
     Ok(Schema::new(fields))
+}
+
+fn key(name: &str, apart: &HashSet<String>) -> String {
+    let folded = name.to_lowercase();
+    if apart.contains(&folded) { name.to_owned() } else { folded }
+}
+
+/// The columns of all files; none if types of two spellings of a name do not meet, which are set apart then.
+fn columns_of<'a>(
+    files: impl Iterator<Item = (&'a Path, &'a FileFacts)> + Clone,
+    typing: Typing,
+    apart: &mut HashSet<String>,
+) -> Result<Option<Vec<Column<'a>>>, Error> {
+    let mut columns: Vec<Column<'a>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut failed: HashSet<String> = HashSet::new();
+    let mut last: Option<(&'a SchemaRef, Vec<usize>)> = None;
+    for (path, facts) in files.clone() {
+        // Most tables repeat one schema thousands of times.
+        if let Some((_, seen)) = last.as_ref().filter(|(last, _)| last.fields() == facts.columns.fields()) {
+            seen.iter().for_each(|place| columns[*place].seen += 1);
+            continue;
+        }
+        let (mut names, mut seen) = (HashSet::new(), Vec::with_capacity(facts.columns.fields().len()));
+        for field in facts.columns.fields() {
+            if !names.insert(field.name()) {
+                return Err(Error::corrupt(path, format!("it has two columns `{}`", field.name())));
+            }
+            expect_narrow(field, path)?;
+            let place = *places.entry(key(field.name(), apart)).or_insert(columns.len());
+            match columns.get_mut(place) {
+                None => columns.push(Column::new(field, path)),
+                Some(column) => {
+                    let added = column.add(field, path, typing);
+                    failed.extend(column.set_apart(added)?);
+                }
+            }
+            seen.push(place);
+        }
+        last = Some((&facts.columns, seen));
+    }
+    if failed.is_empty() {
+        let mixed = columns.iter().filter(|column| column.floats.is_some());
+        let mixed = mixed.map(|column| (key(column.field.name(), apart), column));
+        failed = expect_all_small(files, &mixed.collect(), apart)?;
+    }
+    if failed.is_empty() {
+        return Ok(Some(columns));
+    }
+    apart.extend(failed);
+    Ok(None)
+}
+
+/// Checks whole numbers in columns of floating-point numbers. Returns the names that are to be set apart.
+fn expect_all_small<'a>(
+    files: impl Iterator<Item = (&'a Path, &'a FileFacts)>,
+    mixed: &HashMap<String, &Column<'a>>,
+    apart: &HashSet<String>,
+) -> Result<HashSet<String>, Error> {
+    let mut failed = HashSet::new();
+    if mixed.is_empty() {
+        return Ok(failed);
+    }
+    let mut last: Option<(&SchemaRef, Vec<(usize, &Column<'a>)>)> = None;
+    for (path, facts) in files {
+        let known = last.take().filter(|(last, _)| last.fields() == facts.columns.fields());
+        let (_, checked) = last.insert(known.unwrap_or_else(|| {
+            let named = facts.columns.fields().iter().enumerate();
+            let found = named.filter_map(|(place, field)| {
+                mixed.get(&key(field.name(), apart)).map(|column| (place, *column))
+            });
+            (&facts.columns, found.collect())
+        }));
+        for (place, column) in &*checked {
+            let Some(floats) = column.floats else { continue };
+            failed.extend(column.set_apart(expect_small(*place, (path, facts), floats))?);
+        }
+    }
+    Ok(failed)
 }
 
 /// Names, in small letters, of which some file has several that differ in the case of letters.
@@ -219,11 +266,26 @@ struct Column<'a> {
     seen: usize,
     /// A file that has floating-point numbers, where others have whole ones of 64 bits.
     floats: Option<&'a Path>,
+    /// Whether files spell its name in several ways.
+    is_respelled: bool,
 }
 
 impl<'a> Column<'a> {
+    fn new(field: &Field, path: &'a Path) -> Self {
+        Self { field: field.clone(), path, seen: 1, floats: None, is_respelled: false }
+    }
+
+    /// The name, in small letters, if its spellings have to be columns of their own.
+    fn set_apart(&self, added: Result<(), Error>) -> Result<Option<String>, Error> {
+        match added {
+            Err(_) if self.is_respelled => Ok(Some(self.field.name().to_lowercase())),
+            added => added.map(|()| None),
+        }
+    }
+
     fn add(&mut self, field: &Field, path: &'a Path, typing: Typing) -> Result<(), Error> {
         self.seen += 1;
+        self.is_respelled |= self.field.name() != field.name();
         let mixed = typing == Typing::Declared && is_mixed(self.field.data_type(), field.data_type());
         if mixed && self.floats.is_none() {
             self.floats = Some(if field.data_type().is_floating() { path } else { self.path });
@@ -257,12 +319,7 @@ fn is_mixed(one: &DataType, other: &DataType) -> bool {
 const LARGEST_WHOLE: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// A column of floating-point numbers takes whole numbers in where the file's statistics say that none of them is rounded.
-fn expect_small(
-    place: Option<usize>,
-    (path, facts): (&Path, &FileFacts),
-    floats: &Path,
-) -> Result<(), Error> {
-    let Some(place) = place else { return Ok(()) };
+fn expect_small(place: usize, (path, facts): (&Path, &FileFacts), floats: &Path) -> Result<(), Error> {
     let found = facts.columns.field(place);
     let is_small = |bound: Option<&ScalarValue>| match bound {
         Some(ScalarValue::Int64(Some(value))) => value.unsigned_abs() <= LARGEST_WHOLE,

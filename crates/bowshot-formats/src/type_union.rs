@@ -68,7 +68,10 @@ fn unite_times(one: &DataType, other: &DataType) -> Option<DataType> {
         (T::Date32, stamp @ T::Timestamp(_, None)) | (stamp @ T::Timestamp(_, None), T::Date32) => {
             Some(stamp.clone())
         }
-        (T::Date64, T::Timestamp(unit, None)) | (T::Timestamp(unit, None), T::Date64) => {
+        // In nanoseconds there are no dates beyond some centuries.
+        (T::Date64, T::Timestamp(unit, None)) | (T::Timestamp(unit, None), T::Date64)
+            if *unit != U::Nanosecond =>
+        {
             Some(T::Timestamp(finer(*unit, U::Millisecond), None))
         }
         (T::Time32(a) | T::Time64(a), T::Time32(b) | T::Time64(b)) => Some(match finer(*a, *b) {

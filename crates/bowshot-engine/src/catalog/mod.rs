@@ -33,7 +33,7 @@ use crate::execute::input_scan::Guess;
 use crate::models::Models;
 use crate::pipes::PipeStates;
 use crate::reuse::Reuse;
-use crate::secured_scan;
+use crate::secured_scan::{self, spelling::Spelling};
 use bowshot_api::catalog_names::{
     CHANGE_SCHEMA, DEFAULT_CATALOG, DEFAULT_SCHEMA, SOURCE, SYSTEM_SCHEMA, TARGET, TEMPORARY_CATALOG,
 };
@@ -424,7 +424,8 @@ impl Visible {
         let Reading::Limited(limits) = reading else { return Ok(found) };
         let state = self.context.state_ref();
         let state = state.read();
-        secured_scan::guarded(name, found, limits, (&state, kept))
+        let spelling = Spelling::of(self.raw.entry(name));
+        secured_scan::guarded(name, found, limits, (&state, kept, spelling))
     }
 
     /// The rows of a table that a statement may change, with their addresses.

@@ -6,6 +6,7 @@
 mod dialect;
 pub(crate) mod mask;
 mod scrub;
+pub(crate) mod spelling;
 
 use crate::error::classify;
 use crate::plan::{self, row_expressions};
@@ -34,6 +35,7 @@ use dialect::in_policy_dialect;
 use futures::StreamExt;
 use mask::Mask;
 use scrub::Scrub;
+use spelling::{Names, SEVERAL, Spelling};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -46,22 +48,16 @@ pub(crate) fn guarded(
     name: &EntryName,
     raw: Arc<dyn TableProvider>,
     limits: &Limits,
-    (state, kept): (&SessionState, Option<&str>),
+    (state, kept, spelling): (&SessionState, Option<&str>, Spelling),
 ) -> Result<Arc<dyn TableProvider>> {
     let state = &in_policy_dialect(state);
     let schema = raw.schema();
-    if limits.masks.keys().any(|column| schema.field_with_name(column).is_err()) {
-        return Err(broken(name, "a mask names a column that the table does not have"));
-    }
+    let names = Names::of(&schema, spelling);
+    let limits = &names.limits(limits).map_err(|reason| broken(name, reason))?;
     let columns = DFSchema::try_from(Arc::clone(&schema))?;
-    let policy = |error: DataFusionError| {
-        tracing::warn!(table = %name, %error, "a policy cannot be planned");
-        broken(name, "a policy cannot be planned")
-    };
-    let filter = match &limits.filters {
-        None => None,
-        Some(filters) => Some(condition(filters, &columns, state).map_err(policy)?),
-    };
+    let policy = |error: DataFusionError| unplanned(name, &error);
+    let filter = limits.filters.as_ref().map(|filters| condition(filters, &columns, state));
+    let filter = filter.transpose().map_err(policy)?;
     let (mut outputs, mut fields, mut plain) = (Vec::new(), Vec::new(), BTreeSet::new());
     for field in schema.fields() {
         let column = field.name();
@@ -80,6 +76,10 @@ pub(crate) fn guarded(
                 fields.push(shown(field));
             }
         }
+    }
+    let mut of_rules = outputs.iter().filter(|output| matches!(output, Expr::Alias(_))).chain(&filter);
+    if !of_rules.all(|expr| names.are_clear(expr)) {
+        return Err(broken(name, SEVERAL));
     }
     if fields.is_empty() {
         return Err(DataFusionError::External(Box::new(unseen(name))));
@@ -118,10 +118,12 @@ pub(crate) fn plan_filter(
             other => Err(DataFusionError::Plan(format!("a policy is no condition but {other}"))),
         }
     });
-    planned.map_err(|error| {
-        tracing::warn!(table = %name, %error, "a policy cannot be planned");
-        broken(name, "a policy cannot be planned")
-    })
+    planned.map_err(|error| unplanned(name, &error))
+}
+
+fn unplanned(name: &EntryName, error: &DataFusionError) -> DataFusionError {
+    tracing::warn!(table = %name, %error, "a policy cannot be planned");
+    broken(name, "a policy cannot be planned")
 }
 
 fn masked(
@@ -130,10 +132,8 @@ fn masked(
     (columns, salt): (&DFSchema, &str),
     state: &SessionState,
 ) -> Result<Expr> {
-    let external = |error: Error| DataFusionError::External(Box::new(error));
-    let sql = Mask::read(mask)
-        .and_then(|mask| mask.sql(field.name(), field.data_type(), salt))
-        .map_err(external)?;
+    let sql = Mask::read(mask).and_then(|mask| mask.sql(field.name(), field.data_type(), salt));
+    let sql = sql.map_err(|error| DataFusionError::External(Box::new(error)))?;
     let value = plan::kept_expression(state, &sql, columns)?;
     Ok(cast(value, field.data_type().clone()).alias(field.name()))
 }
