@@ -4,7 +4,7 @@ use crate::catalog::defaults::Computed;
 use crate::catalog::names::Names;
 use crate::error::classify;
 use crate::write::ddl::{Stores, put, without};
-use crate::write::{constraints, create_table, create_table_clauses, enums};
+use crate::write::{constraints, create_table, enums, table_clauses};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_policy::snapshot::Pinned;
 use bowshot_system_catalog::information_schema::{KeyKind, key_name, reference_name};
@@ -165,12 +165,8 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         }
         Alteration::AddReference(reference) => {
             definition.references.push(reference.clone());
-            create_table_clauses::limit(
-                definition.references.len(),
-                create_table_clauses::MAX_REFERENCES,
-                "references",
-            )?;
-            create_table_clauses::check_references(&definition)?;
+            table_clauses::limit(definition.references.len(), table_clauses::MAX_REFERENCES, "references")?;
+            table_clauses::check_references(&definition)?;
             relabel(table, store, definition)
         }
         Alteration::DropPrimaryKey => {
@@ -183,7 +179,7 @@ fn altered(table: &Arc<Table>, name: &EntryName, change: &Alteration, stores: &S
         Alteration::AddCheck(check) => {
             check_free_constraint(&definition, &check.name)?;
             definition.checks.push(check.clone());
-            create_table_clauses::limit(definition.checks.len(), create_table_clauses::MAX_CHECKS, "checks")?;
+            table_clauses::limit(definition.checks.len(), table_clauses::MAX_CHECKS, "checks")?;
             relabel(table, store, definition)
         }
         Alteration::DropConstraint { name: constraint, if_exists } => {
@@ -206,7 +202,7 @@ fn set_type(
     let changed = column_of(&mut definition, name, column)?;
     let before = Arc::clone(&changed.field);
     let plain = before.as_ref().clone().with_metadata(HashMap::new()).with_data_type(new.data_type().clone());
-    changed.field = Arc::new(create_table::kept_field(storage, &create_table_clauses::declared(new, plain))?);
+    changed.field = Arc::new(create_table::kept_field(storage, &table_clauses::declared(new, plain))?);
     let field = Arc::clone(&changed.field);
     let same_type = storage_type::logical(&before) == storage_type::logical(&field);
     // What was held against the old values is not known of the new ones.
@@ -228,17 +224,13 @@ fn add_key(
     key: &Key,
     primary: bool,
 ) -> Result<()> {
-    create_table_clauses::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
+    table_clauses::check_key(definition, if primary { "primary key" } else { "unique key" }, key)?;
     if let Some(constraint) = &key.name {
         check_free_constraint(definition, constraint)?;
     }
     if !primary {
         definition.unique.push(key.clone());
-        return create_table_clauses::limit(
-            definition.unique.len(),
-            create_table_clauses::MAX_UNIQUE,
-            "unique keys",
-        );
+        return table_clauses::limit(definition.unique.len(), table_clauses::MAX_UNIQUE, "unique keys");
     }
     if definition.primary_key.is_some() {
         return Err(Error::invalid(format!("table `{name}` already has a primary key")));
@@ -502,5 +494,5 @@ pub(crate) fn new_column(
     comment: Option<String>,
 ) -> Column {
     let plain = Field::new(name, field.data_type().clone(), field.is_nullable());
-    Column { field: Arc::new(create_table_clauses::declared(field, plain)), default, comment }
+    Column { field: Arc::new(table_clauses::declared(field, plain)), default, comment }
 }

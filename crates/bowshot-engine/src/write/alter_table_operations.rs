@@ -6,7 +6,7 @@ use crate::catalog::names::{Names, ident};
 use crate::error::classify;
 use crate::write::alter::{self, Alteration, ColumnPlace, NewColumn};
 use crate::write::ddl::Ddl;
-use crate::write::{change, constraints, create_table, create_table_clauses, key};
+use crate::write::{change, constraints, create_table, key, table_clauses};
 use bowshot_api::{Error, ErrorKind, Reason, Result};
 use bowshot_tables::{Check, Column, EntryName};
 use datafusion::arrow::datatypes::Field;
@@ -93,7 +93,7 @@ fn alterations<'a>(
                 vec![altered_column(ident(column_name), op, state).await?]
             }
             AlterTableOperation::AddConstraint { constraint: TableConstraint::Check(check), .. } => {
-                create_table_clauses::check_holds(check)?;
+                table_clauses::check_holds(check)?;
                 let there = names.table(table)?;
                 let name = check
                     .name
@@ -142,20 +142,20 @@ fn added_key<'a>(
     async move {
         let (key, primary) = match constraint {
             TableConstraint::PrimaryKey(key) => {
-                create_table_clauses::check_enforced(key.characteristics.as_ref())?;
-                (create_table_clauses::named_key(key.name.as_ref(), &key.columns)?, true)
+                table_clauses::check_enforced(key.characteristics.as_ref())?;
+                (table_clauses::named_key(key.name.as_ref(), &key.columns)?, true)
             }
-            TableConstraint::Unique(key) => (create_table_clauses::unique_key(key)?, false),
+            TableConstraint::Unique(key) => (table_clauses::unique_key(key)?, false),
             TableConstraint::ForeignKey(key) => {
-                let reference = create_table_clauses::reference(key)?;
-                create_table_clauses::note_referred(std::slice::from_ref(&reference), names)?;
+                let reference = table_clauses::reference(key)?;
+                table_clauses::note_referred(std::slice::from_ref(&reference), names)?;
                 return Ok(Alteration::AddReference(reference));
             }
             other => return Err(Error::unsupported(format!("ADD {other} is not supported"))),
         };
         let there = names.table(table)?;
         let kind = if primary { "primary key" } else { "unique key" };
-        create_table_clauses::check_key(there.definition(), kind, &key)?;
+        table_clauses::check_key(there.definition(), kind, &key)?;
         key::check_rows(table, (kind, &key), &there, state).await?;
         Ok(Alteration::AddKey { key, primary })
     }

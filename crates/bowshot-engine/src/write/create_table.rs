@@ -3,9 +3,9 @@
 use crate::catalog::defaults;
 use crate::catalog::names::{Names, ident};
 use crate::error::classify;
-use crate::write::create_table_clauses::{self, Parts};
 use crate::write::ddl::Ddl;
 use crate::write::enums;
+use crate::write::table_clauses::{self, Parts};
 use crate::write::{NewTable, WhenThere, Write};
 use bowshot_api::{Error, Layout, Result};
 use bowshot_tables::{Check, Definition, Storage};
@@ -60,7 +60,7 @@ pub(crate) fn table<'a>(
         };
         let definition = parts.definition(&schema, has_rows, storage)?;
         check_expressions(&definition, state)?;
-        create_table_clauses::note_referred(&definition.references, names)?;
+        table_clauses::note_referred(&definition.references, names)?;
         let table = NewTable { name, definition, when_there };
         Ok(if has_rows {
             (Write::CreateAs(table), Some(rows))
@@ -75,9 +75,8 @@ pub(crate) fn table<'a>(
 pub(super) fn made_schema(rows: &LogicalPlan, state: &SessionState) -> Schema {
     let made = result_metadata::analysed_schema(state, rows);
     let fields = rows.schema().fields().iter().zip(made.fields());
-    let fields = fields.map(|(field, made)| {
-        create_table_clauses::declared(&declared::without_marks(field), made.as_ref().clone())
-    });
+    let fields = fields
+        .map(|(field, made)| table_clauses::declared(&declared::without_marks(field), made.as_ref().clone()));
     Schema::new(fields.collect::<Fields>())
 }
 
@@ -227,7 +226,7 @@ fn with_varchars(schema: &Schema, varchars: &HashSet<String>) -> Schema {
             return Arc::clone(field);
         }
         let declared = Declared::PlainVarchar.field(field.data_type().clone());
-        Arc::new(create_table_clauses::declared(&declared, field.as_ref().clone()))
+        Arc::new(table_clauses::declared(&declared, field.as_ref().clone()))
     });
     Schema::new(fields.collect::<Fields>())
 }

@@ -27,7 +27,6 @@ mod conflict;
 pub(crate) mod constraints;
 pub(crate) mod copy;
 pub(crate) mod create_table;
-mod create_table_clauses;
 mod create_view;
 pub(crate) mod data_modifying_with;
 pub(crate) mod ddl;
@@ -57,6 +56,7 @@ pub(crate) mod rows;
 pub(crate) mod scalar_rows;
 pub(crate) mod secrets;
 mod sequences;
+mod table_clauses;
 mod tuple_assignment;
 pub(crate) mod values;
 
