@@ -367,7 +367,7 @@ def test_what_depends_on_the_time_zone_is_computed_as_a_whole(sales):
 
 @pytest.mark.parametrize(("kind", "one", "other"), [("DOUBLE", "0", "-0"), ("REAL", "-0", "0"), ("JSON", '{"a": 1}', '{"a":1}'), ("JSONB", '{"a": 1.0}', '{"a": 1}')])
 def test_values_that_are_equal_but_not_the_same(sales, kind, one, other):
-    query = "SELECT id, x::VARCHAR AS s FROM pairs"
+    query = "SELECT id, length(x::VARCHAR) AS s FROM pairs"
     sales.run(f"CREATE TABLE pairs (id INT, x {kind})", f"INSERT INTO pairs SELECT i, '{one}'::{kind} FROM generate_series(0, 3) AS r(i)")
     sales.run(f"CREATE MATERIALIZED VIEW texts AS {query}", f"UPDATE pairs SET x = '{other}'::{kind} WHERE id < 2", "REFRESH MATERIALIZED VIEW texts")
     assert about(sales, "texts")["incremental"]

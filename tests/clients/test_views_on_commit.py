@@ -86,7 +86,7 @@ def test_rows_that_are_ingested_are_in_the_view(db):
     begin(db, "ingested")
     query = "SELECT k, count(*) AS c FROM u GROUP BY k"
     create(db, {"v": query})
-    rows = pa.table({"k": pa.array([i % 7 for i in range(20_000)], pa.int32()), "name": ["many"] * 20_000})
+    rows = pa.table({"k": pa.array([i % 7 for i in range(9_000)], pa.int32()), "name": ["many"] * 9_000})
     db.ingest("u", rows, mode="append")
     check(db, {"v": query})
     assert about(db, "v")["incremental"]
