@@ -152,7 +152,7 @@ async fn joins_that_only_count_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_statement_may_take_longer_to_its_first_row_than_a_result_may_wait() {
-    let (server, session) =
+    let (_server, session) =
         with_session(server(Limits { result_timeout: Duration::from_millis(1), ..small() })).await;
     // The sweep comes every half second; this takes longer than that on any machine.
     let sql = "SELECT count(*) FROM generate_series(1, 60000) AS a(value) JOIN generate_series(1, 60000) AS b(value) ON a.value < b.value";
@@ -173,7 +173,7 @@ async fn a_full_line_is_refused_and_a_slot_comes_back() {
 
 #[tokio::test]
 async fn statements_that_reach_files_or_the_engine_are_refused() {
-    let (server, session) = with_session(server(small())).await;
+    let (_server, session) = with_session(server(small())).await;
     for sql in [
         "COPY (SELECT 1) TO '/tmp/bowshot-test.csv'",
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",

@@ -51,7 +51,7 @@ async fn a_parameter_without_a_type_takes_the_type_of_its_value() {
 
 #[tokio::test]
 async fn what_prepared_statements_hold_is_bounded() {
-    let (server, session) = with_session(server(Limits { max_prepared_bytes: 20_000, ..small() })).await;
+    let (_server, session) = with_session(server(Limits { max_prepared_bytes: 20_000, ..small() })).await;
     let prepared = session.prepare("SELECT $1::bigint", None).await.expect("prepares");
     session.bind(prepared.id, values("$1", 1..=2_000)).await.expect("fits");
     let error =

@@ -52,7 +52,7 @@ fn schema() -> SchemaRef {
 
 #[tokio::test]
 async fn ingests_that_ask_for_what_there_is_not() {
-    let (server, session) = with_session(store(small())).await;
+    let (_server, session) = with_session(store(small())).await;
     let temporary = Ingest { temporary: true, ..into("t") };
     let placed = "a temporary table cannot be created in a given schema or catalog";
     for (ingest, expected) in [
@@ -136,7 +136,7 @@ async fn a_commit_shows_temporary_and_shared_tables_or_neither() {
 
 #[tokio::test]
 async fn there_are_only_so_many_catalogs() {
-    let (server, session) = with_session(store(small())).await;
+    let (_server, session) = with_session(store(small())).await;
     run(&session, "BEGIN").await;
     // One is there, with one schema.
     for number in 1..1_000 {
@@ -150,7 +150,7 @@ async fn there_are_only_so_many_catalogs() {
 
 #[tokio::test]
 async fn views_that_multiply_are_refused() {
-    let (server, session) = with_session(store(small())).await;
+    let (_server, session) = with_session(store(small())).await;
     run(&session, "CREATE TABLE t (a BIGINT)").await;
     run(&session, "CREATE VIEW v0 AS SELECT a FROM t").await;
     let next = |level: usize| {
