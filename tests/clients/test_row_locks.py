@@ -126,8 +126,11 @@ def test_increments_are_not_lost(server, pair, protocol):
     assert pair[0].one("SELECT sum(x) FROM locked") == len(counts)
 
 
-def test_transactions_of_a_bank_all_commit(server, protocol):
-    """pgbench's: all of them change the one branch, many the same teller, few the same account."""
+def test_transactions_of_a_bank_commit(server, protocol):
+    """pgbench's: all of them change the one branch, many the same teller, few the same account. Who overtakes the background, which moves
+    rows into files meanwhile, may have to run again."""
+    conflicts, most_conflicts = [], 0 if "memory" in server.command else CLIENTS
+
     with Client(server, protocol) as client:
         for table, rows in (("branches", 1), ("tellers", 10), ("accounts", 2000)):
             client.run(f"DROP TABLE IF EXISTS {table}", f"CREATE TABLE {table} (id INT PRIMARY KEY, balance BIGINT)")
@@ -137,15 +140,23 @@ def test_transactions_of_a_bank_all_commit(server, protocol):
     def work(seed):
         choose = random.Random(seed)
         with Client(server, protocol) as client:
-            for _ in range(TURNS):
+            done = 0
+            while done < TURNS:
                 account, teller, delta = choose.randrange(2000), choose.randrange(10), choose.randrange(-5000, 5000)
-                client.run("BEGIN", f"UPDATE accounts SET balance = balance + {delta} WHERE id = {account}")
-                client.run(f"SELECT balance FROM accounts WHERE id = {account}")
-                client.run(f"UPDATE tellers SET balance = balance + {delta} WHERE id = {teller}")
-                client.run(f"UPDATE branches SET balance = balance + {delta} WHERE id = 0")
-                client.run(f"INSERT INTO history VALUES ({teller}, {account}, {delta})", "COMMIT")
+                try:
+                    client.run("BEGIN", f"UPDATE accounts SET balance = balance + {delta} WHERE id = {account}")
+                    client.run(f"SELECT balance FROM accounts WHERE id = {account}")
+                    client.run(f"UPDATE tellers SET balance = balance + {delta} WHERE id = {teller}")
+                    client.run(f"UPDATE branches SET balance = balance + {delta} WHERE id = 0")
+                    client.run(f"INSERT INTO history VALUES ({teller}, {account}, {delta})", "COMMIT")
+                except (psycopg.errors.SerializationFailure, pymysql.err.OperationalError) as error:
+                    conflicts.append(error)
+                    client.run("ROLLBACK")
+                else:
+                    done += 1
 
     together(*(lambda seed=seed: work(seed) for seed in range(CLIENTS)))
+    assert len(conflicts) <= most_conflicts, conflicts
     with Client(server, protocol) as client:
         total = client.one("SELECT sum(delta) FROM history")
         assert [client.one(f"SELECT sum(balance) FROM {table}") for table in ("branches", "tellers", "accounts")] == [total] * 3
