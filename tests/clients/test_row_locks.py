@@ -1,15 +1,14 @@
 """Transactions that change the same rows, by their primary key: they wait for one another, go on with what was committed, and lose nothing."""
 
-import contextlib
 import random
 import socket
-import threading
 import time
 
 import psycopg
 import pymysql
 import pytest
 
+from row_locks import Client, clients, in_background, joined
 from server import Server, together
 
 LISTENERS = ("--pg", "127.0.0.1:0", "--mysql", "127.0.0.1:0")
@@ -25,46 +24,6 @@ def server(request, tmp_path_factory):
         server.wait_idle(5.0)
 
 
-class Client:
-    """One connection by either protocol, at READ COMMITTED."""
-
-    def __init__(self, server, protocol):
-        self.protocol = protocol
-        if protocol == "postgres":
-            self.connection = psycopg.connect(**server.postgres(autocommit=True))
-        else:
-            self.connection = pymysql.connect(**server.mysql(autocommit=True))
-            self.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-
-    def run(self, *statements):
-        """The rows of the last statement, if it has some."""
-        with self.connection.cursor() as cursor:
-            for sql in statements:
-                cursor.execute(sql)
-            return cursor.fetchall() if cursor.description else None
-
-    def one(self, sql):
-        return self.run(sql)[0][0]
-
-    def code(self, sql):
-        """What is wrong with a statement."""
-        with pytest.raises((psycopg.Error, pymysql.err.Error)) as caught:
-            self.run(sql)
-        return caught.value.sqlstate if self.protocol == "postgres" else caught.value.args[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.connection.close()
-
-
-@contextlib.contextmanager
-def clients(server, protocol, count=2):
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(Client(server, protocol)) for _ in range(count)]
-
-
 @pytest.fixture(params=["postgres", "mysql"])
 def protocol(request):
     return request.param
@@ -76,20 +35,6 @@ def pair(server, protocol):
         pair[0].run("DROP TABLE IF EXISTS locked", "CREATE TABLE locked (id INT PRIMARY KEY, x BIGINT)")
         pair[0].run("INSERT INTO locked VALUES (1, 0), (2, 0), (3, 0)")
         yield pair
-
-
-def in_background(function):
-    """Runs it, gives its thread, and sees that it waits."""
-    thread = threading.Thread(target=function, daemon=True)
-    thread.start()
-    thread.join(0.3)
-    assert thread.is_alive(), "it does not wait"
-    return thread
-
-
-def joined(thread):
-    thread.join(30)
-    assert not thread.is_alive(), "it waits for ever"
 
 
 def test_increments_are_not_lost(server, pair, protocol):

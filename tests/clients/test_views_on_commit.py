@@ -10,7 +10,7 @@ import pytest
 
 from durable import Database
 from server import Server, computing, wait_until
-from test_materialized_views import HISTORIES, STEPS, VIEWS, about, bag, begin, change, numbered
+from view_cases import HISTORIES, STEPS, VIEWS, about, bag, begin, change, numbered
 
 OVER_VIEWS = {
     "over": "SELECT g, c + 1 AS more FROM grouped WHERE c > 1",
