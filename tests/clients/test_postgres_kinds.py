@@ -31,7 +31,7 @@ PASSED_ON = {
 # What is computed of them is text.
 COMPUTED = {
     "SELECT id::text, doc::text, upper(id), id || '' FROM t": [TEXT] * 4,
-    "SELECT coalesce(id, 'none'), CASE WHEN true THEN id ELSE s END FROM t": [TEXT, TEXT],
+    "SELECT coalesce(id, s), CASE WHEN true THEN id ELSE s END FROM t": [TEXT, TEXT],
     "SELECT id FROM t UNION ALL SELECT s FROM t": [TEXT],
     "SELECT s, l, b, coalesce(s, s), min(s) FROM t GROUP BY s, l, b": [VARCHAR, VARCHAR, TEXT, VARCHAR, TEXT],
     "SELECT s FROM t UNION ALL SELECT b FROM t": [TEXT],
